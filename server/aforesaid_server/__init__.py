@@ -1,0 +1,1 @@
+"""The server of aforesaid: searches what was said in the conversations of AI agents."""
