@@ -1,0 +1,166 @@
+"""The text of a turn and of a transcript: parts to text, the leaves of JSON, and which of it is searched. contract.md, "A turn's
+text".
+
+A transcript is the bytes of one conversation: each turn's text in order, each followed by one newline. Offsets and lengths are
+UTF-8 bytes into it, the newline not counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, assert_never
+
+from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_DATA_URL = re.compile(r"(?i)\bdata:(?:[\w.+-]+/[\w.+-]+(?:;[^\s,;]*)*|(?:;[^\s,;]*)+),\S*")
+_BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
+_CAPITAL, _SMALL, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
+
+
+class _Number(str):
+    """A number of JSON as it was written."""
+
+    __slots__ = ()
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON with its keys in order, repeated ones included."""
+
+
+def _no_json(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def well_formed(text: str) -> str:
+    """Returns a text whose lone surrogates are U+FFFD, so that it has UTF-8 bytes."""
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def leaves(written: str) -> list[tuple[str, str]] | None:
+    """Returns the leaves of JSON in order as (key, value), `a.b` when nested and `a.0` in a list; None for what is not JSON.
+
+    Strings are unescaped, numbers and booleans as JSON writes them; null and empty ones are left out. A bare value has the key "".
+    """
+    try:
+        root = json.loads(written, parse_int=_Number, parse_float=_Number, parse_constant=_no_json, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return None
+    found: list[tuple[str, str]] = []
+    waiting: list[tuple[str, Any]] = [("", root)]
+    while waiting:
+        key, value = waiting.pop()
+        prefix = f"{key}." if key else ""
+        if isinstance(value, _Pairs):
+            waiting.extend((prefix + name, inner) for name, inner in reversed(value))
+        elif isinstance(value, list):
+            waiting.extend((f"{prefix}{at}", inner) for at, inner in reversed(list(enumerate(value))))
+        elif isinstance(value, bool):
+            found.append((key, "true" if value else "false"))
+        elif value:
+            found.append((well_formed(key), well_formed(value)))
+    return found
+
+
+def _lines(written: str) -> list[str]:
+    pairs = leaves(written)
+    if pairs is None:
+        return [written]
+    return [f"{key}: {value}" if key else value for key, value in pairs]
+
+
+def _values(written: str) -> str:
+    pairs = leaves(written)
+    return written if pairs is None else "\n".join(value for _, value in pairs)
+
+
+def text_of_part(part: Part) -> str:
+    """Returns the text of a part."""
+    match part:
+        case Text(text) | Reasoning(text):
+            return text
+        case ToolCall(name, arguments):
+            return "\n".join([name, *(_lines(arguments) if arguments else [])])
+        case ToolResult(content, is_json=True):
+            return "\n".join(_lines(content))
+        case ToolResult(content):
+            return content
+        case File(name=name):
+            return name
+        case _:
+            assert_never(part)
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """Returns the text of a turn: its parts' texts joined by newlines."""
+    return "\n".join(map(text_of_part, parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How long a turn's text is, in UTF-8 bytes, and the SHA-256 over them."""
+
+    content_length: int
+    digest: bytes
+
+
+def measure(text: str) -> Measure:
+    """Measures a turn's text."""
+    data = text.encode()
+    return Measure(len(data), hashlib.sha256(data).digest())
+
+
+def without_bytes(text: str) -> str:
+    """Returns a text with a blank where base64 or a data URL stood."""
+    if len(text) < 5:
+        return text
+    if "data:" in text or "DATA:" in text or "Data:" in text:
+        text = _DATA_URL.sub(" ", text)
+    return _BASE64_RUN.sub(_cut_base64, text) if len(text) >= 200 else text
+
+
+def _cut_base64(found: re.Match[str]) -> str:
+    run = found.group()
+    return " " if _CAPITAL.search(run) and _SMALL.search(run) and _DIGIT.search(run) else run
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Which parts a deployment searches beside text, tool results and the arguments of tool calls."""
+
+    reasoning: bool = False
+    system: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the choice; an index built under another one is rebuilt."""
+        return f"searched-1 reasoning={self.reasoning} system={self.system}"
+
+    def text_of(self, role: str, parts: Sequence[Part]) -> str:
+        """Returns the searched text of a turn: the searched parts in order, of tool calls and JSON the values, joined by
+        newlines.
+        """
+        if role == "system" and not self.system:
+            return ""
+        return "\n".join(without_bytes(text) for text in self._texts(parts))
+
+    def _texts(self, parts: Sequence[Part]) -> Iterator[str]:
+        for part in parts:
+            match part:
+                case Text(text):
+                    yield text
+                case Reasoning(text):
+                    if self.reasoning:
+                        yield text
+                case ToolCall(arguments=arguments):
+                    yield _values(arguments)
+                case ToolResult(content, is_json=is_json):
+                    yield _values(content) if is_json else content
+                case File():
+                    pass
+                case _:
+                    assert_never(part)

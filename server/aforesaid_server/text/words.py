@@ -1,0 +1,343 @@
+"""What a word is: normalise, fold, segment, stem. The one definition that turns, queries and snippets share.
+
+A word is a run of letters and digits, combining marks included; each character of a script written without spaces is a word of its
+own. Both sides are normalised, stripped of diacritics and case-folded, then stemmed. Nothing is a stop word. contract.md, "What a
+word is".
+
+Engines get the words of a turn from here, separated by blanks, and never analyse text themselves: no engine can then differ from
+another or from an older version of itself. `RULES` names this version of the rules; a change of them must change it, and rebuilds
+every index.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import Stemmer
+
+RULES = "words-1"
+INDEXED_BYTES = 262_144
+"""Of a turn, the first so many UTF-8 bytes of its folded words, joined by blanks, are searched; a word cut there is not."""
+
+_JOINERS = "\u00ad\u200c\u200d\u2060\ufeff"
+_VARIATION_SELECTORS = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x180B, 0x180C, 0x180D, 0x180F]
+_DROPPED: dict[int, str | None] = {**{ord(c): None for c in _JOINERS}, **dict.fromkeys(_VARIATION_SELECTORS), 0x200B: " "}
+"""Dropped before anything else, so that they never split a word. U+200B does split."""
+
+# Latin letters that carry no mark of their own after decomposition and yet are typed without.
+_PLAIN_LETTERS = str.maketrans(
+    {
+        "ı": "i",
+        "æ": "ae",
+        "Æ": "AE",
+        "œ": "oe",
+        "Œ": "OE",
+        "ø": "o",
+        "Ø": "O",
+        "đ": "d",
+        "Đ": "D",
+        "ð": "d",
+        "Ð": "D",
+        "ł": "l",
+        "Ł": "L",
+        "þ": "th",
+        "Þ": "TH",
+        "ħ": "h",
+        "Ħ": "H",
+    }
+)
+
+_SPACELESS_RANGES = (
+    (0x0E01, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x19E0, 0x19FF),  # Khmer symbols
+    (0x3005, 0x3007),  # Han iteration and zero
+    (0x3021, 0x3029),  # Hangzhou numerals
+    (0x3031, 0x303C),  # Kana repeat marks, Han numerals
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),  # Katakana phonetic extensions
+    (0x3400, 0x4DBF),  # Han extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA9E0, 0xA9FF),  # Myanmar extended B
+    (0xAA60, 0xAA7F),  # Myanmar extended A
+    (0xAC00, 0xD7A3),  # Hangul syllables
+    (0xF900, 0xFAFF),  # Han compatibility
+    (0x16FE2, 0x16FFF),  # Han punctuation and repeat marks
+    (0x1AFF0, 0x1B16F),  # Kana extensions
+    (0x20000, 0x3FFFF),  # Han extensions
+)
+
+
+def _is_diacritic(point: int) -> bool:
+    """Tells of the marks that are stripped: not every mark, for that would break Japanese が and Indic vowel signs."""
+    if 0x300 <= point <= 0x36F or 0x1AB0 <= point <= 0x1AFF or 0x1DC0 <= point <= 0x1DFF:
+        return True
+    if 0x20D0 <= point <= 0x20FF or 0xFE20 <= point <= 0xFE2F:
+        return True
+    return 0x591 <= point <= 0x6ED and unicodedata.category(chr(point)) == "Mn"
+
+
+def _ranges(points: Iterable[int]) -> str:
+    """Writes code points as the inside of a regular expression's class."""
+    found: list[list[int]] = []
+    for point in points:
+        if found and found[-1][1] == point - 1:
+            found[-1][1] = point
+        else:
+            found.append([point, point])
+    return "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in found)
+
+
+_CATEGORIES = [unicodedata.category(chr(point)) for point in range(sys.maxunicode + 1)]
+_IN_SPACELESS = {point for low, high in _SPACELESS_RANGES for point in range(low, high + 1)}
+_MARKS = _ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M")
+_DIACRITICS = re.compile(f"[{_ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == 'M' and _is_diacritic(p))}]+")
+_LETTERS = _ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] in "LN" and p not in _IN_SPACELESS)
+_ALONE = _ranges(p for p in sorted(_IN_SPACELESS) if _CATEGORIES[p][0] in "LN")
+_JOINED_MARKS = _ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M" and p not in _IN_SPACELESS)
+del _CATEGORIES
+
+# A spaceless character with the marks that follow it; or marks, then a letter or digit, then any of them. Anchored by what must
+# come first, so that it is linear on any input.
+_WORD = re.compile(f"[{_ALONE}][{_MARKS}]*|[{_JOINED_MARKS}]*[{_LETTERS}][{_LETTERS}{_JOINED_MARKS}]*")
+_SPACELESS = re.compile(f"[{_ALONE}][{_MARKS}]*")
+_NOT_ASCII_WORD = re.compile("[^a-z0-9]+")
+_ASCII_BLANKS = {point: " " for point in range(128) if not chr(point).isalnum()}
+
+# A token with a sign in it. Tried at the starts of tokens only and never gives back what it took: linear on any input.
+_ASCII_SIGNED = re.compile(r"(?<!\S)[a-z0-9]*+[^a-z0-9\s]\S*")
+_ENDS = "\"'“”‘’()[]{}<>*`"
+_STOPS = ".,;:!?…"
+
+# A word of which a part is more than nothing: a hump, the end of an acronym, a change between letter and digit.
+_ASCII_HUMPED = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z]*[a-z]+[A-Z0-9]|[A-Z]+[0-9]|[0-9]+[A-Za-z]|[A-Z]{2,}[a-z])[A-Za-z0-9]*")
+_ASCII_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+SHORTEST_PART = 3
+"""Letters of a term under this length are never looked for inside words, so shorter parts need not be kept."""
+
+
+def bare(text: str) -> str:
+    """Returns the text normalised and without diacritics, letter case still there."""
+    if text.isascii():
+        return text
+    stripped = _DIACRITICS.sub("", unicodedata.normalize("NFKD", text.translate(_DROPPED)))
+    return unicodedata.normalize("NFC", stripped.translate(_PLAIN_LETTERS))
+
+
+def _casefold(text: str) -> str:
+    """Folds the case of a bare text."""
+    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text.casefold().translate(_PLAIN_LETTERS))
+
+
+def fold(text: str) -> str:
+    """Returns the text normalised, without diacritics and case-folded: equal for every dress of the same word."""
+    return _casefold(bare(text))
+
+
+def is_spaceless(character: str) -> bool:
+    """Tells whether a character belongs to a script that is written without spaces."""
+    return ord(character[0]) in _IN_SPACELESS
+
+
+def is_letter_or_digit(character: str) -> bool:
+    """Tells whether a character can begin a word."""
+    return unicodedata.category(character)[0] in "LN"
+
+
+def _words_of_folded(folded: str) -> list[str]:
+    return folded.translate(_ASCII_BLANKS).split() if folded.isascii() else _WORD.findall(folded)
+
+
+def words_of(text: str) -> list[str]:
+    """Returns all folded words of a text in order, unlimited."""
+    return _words_of_folded(fold(text))
+
+
+def _indexed(words: list[str]) -> int:
+    """Counts the words, from the first on, that fit into INDEXED_BYTES joined by blanks."""
+    size = -1
+    for count, word in enumerate(words):
+        size += 1 + (len(word) if word.isascii() else len(word.encode()))
+        if size > INDEXED_BYTES:
+            return count
+    return len(words)
+
+
+def _trimmed(token: str) -> str:
+    return token.rstrip(_ENDS + _STOPS).lstrip(_ENDS)
+
+
+def _is_plain(token: str) -> bool:
+    """Tells whether a folded token is letters, digits and marks alone."""
+    return token.isalnum() or all(unicodedata.category(c)[0] in "LNM" for c in token)
+
+
+def signed_tokens(folded: str) -> set[str]:
+    """Returns the tokens of a folded text that carry signs, trimmed: `c++`, `.net`, `#123`, `src/main.py`. contract.md, tier 3."""
+    if folded.isascii():
+        candidates: list[str] = _ASCII_SIGNED.findall(folded)
+    else:
+        candidates = _SPACELESS.sub(" ", folded).split()
+    trimmed = {_trimmed(token) for token in candidates}
+    return {token for token in trimmed if token and not _is_plain(token)}
+
+
+def parts_of(word: str) -> list[str]:
+    """Returns the parts of a bare word in its own case: they end between letter and digit, before a capital after a small letter,
+    and before the last capital of a run that a small letter follows (`HTTP|Server`).
+    """
+    if word.isascii():
+        return _ASCII_PART.findall(word)
+    cuts = [0]
+    for at in range(1, len(word)):
+        before, here, after = word[at - 1], word[at], word[at + 1 : at + 2]
+        digits = before.isdigit() != here.isdigit()
+        hump = before.islower() and here.isupper()
+        acronym = before.isupper() and here.isupper() and after.islower()
+        if digits or hump or acronym:
+            cuts.append(at)
+    return [word[a:b] for a, b in zip(cuts, [*cuts[1:], len(word)], strict=True)]
+
+
+def _folded_parts(bare_text: str) -> set[str]:
+    """Returns the folded parts, SHORTEST_PART characters and more, of the words that have more than one part."""
+    ascii_only = bare_text.isascii()
+    candidates = _ASCII_HUMPED.findall(bare_text) if ascii_only else _WORD.findall(bare_text)
+    found: set[str] = set()
+    for word in set(candidates):
+        parts = parts_of(word)
+        if len(parts) > 1:
+            found.update(folded for part in parts if len(folded := _casefold(part)) >= SHORTEST_PART)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWords:
+    """What is searched of a turn: its words as typed and by stem, in order; its tokens with signs; parts of its humped words."""
+
+    exact: tuple[str, ...]
+    stems: tuple[str, ...]
+    symbols: frozenset[str]
+    parts: frozenset[str]
+
+
+NO_WORDS = TurnWords((), (), frozenset(), frozenset())
+
+
+class Analyser:
+    """Finds the words of turns and queries for one language. Safe to use from several threads."""
+
+    def __init__(self, language: str = "english") -> None:
+        """Takes a Snowball language; raises ValueError naming it if there is none."""
+        try:
+            Stemmer.Stemmer(language)
+        except KeyError:
+            raise ValueError(f"language {language} has no Snowball stemmer; there are {', '.join(Stemmer.algorithms())}") from None
+        self.language = language
+        self._local = threading.local()  # a PyStemmer object serves one thread at a time
+
+    @property
+    def fingerprint(self) -> str:
+        """Names everything that the words depend on; an index built under another one is rebuilt."""
+        return f"{RULES} {self.language} pystemmer-{Stemmer.version()} unicode-{unicodedata.unidata_version}"
+
+    def stems(self, words: list[str]) -> list[str]:
+        """Returns the stem of each word."""
+        stemmer = getattr(self._local, "stemmer", None)
+        if stemmer is None:
+            stemmer = self._local.stemmer = Stemmer.Stemmer(self.language, 50_000)
+        stems: list[str] = stemmer.stemWords(words)
+        return stems
+
+    def turn(self, searched: str) -> TurnWords:
+        """Returns the words of a turn's searched text, cut at INDEXED_BYTES."""
+        bared = bare(searched)
+        folded = _casefold(bared)
+        exact = _words_of_folded(folded)
+        if len(folded) * 4 > INDEXED_BYTES and (count := _indexed(exact)) < len(exact):
+            end = _end_of_word(folded, count)
+            exact, folded = exact[:count], folded[:end]
+            bared = bared[: _end_of_word(bared, count)]
+        return TurnWords(tuple(exact), tuple(self.stems(exact)), frozenset(signed_tokens(folded)), frozenset(_folded_parts(bared)))
+
+
+def _end_of_word(text: str, count: int) -> int:
+    """Returns where the count-th word of a bare or folded text ends."""
+    if count == 0:
+        return 0
+    for at, found in enumerate(_WORD.finditer(text), 1):
+        if at == count:
+            return found.end()
+    return len(text)
+
+
+# -- places of words in a text, for snippets
+
+_EXTENDER = re.compile(f"[{_MARKS}{_JOINERS}\\ufe00-\\ufe0f\\u1160-\\u11ff\\ud7b0-\\ud7ff\\U0001f3fb-\\U0001f3ff]")
+
+
+def is_extender(character: str) -> bool:
+    """Tells whether a character belongs to the one before it, so that no cut may stand between them."""
+    return _EXTENDER.match(character) is not None
+
+
+_CLUSTER = re.compile(
+    f"[\\x00-\\x7f]+(?![{_MARKS}{_JOINERS}\\ufe00-\\ufe0f])|.[{_MARKS}{_JOINERS}\\ufe00-\\ufe0f\\u1160-\\u11ff\\ud7b0-\\ud7ff]*",
+    re.DOTALL,
+)
+
+
+@lru_cache(65_536)
+def _fold_cluster(cluster: str) -> str:
+    return fold(cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedText:
+    """A folded text with, for each of its code points, where in the original text it comes from: `starts` and `ends`."""
+
+    folded: str
+    starts: list[int] | range
+    ends: list[int] | range
+
+
+def fold_in_place(text: str) -> FoldedText:
+    """Folds a text piece by piece, remembering where each folded code point comes from.
+
+    A piece is a character with the marks and jamo that belong to it, so that folding the pieces is folding the whole.
+    """
+    if text.isascii():
+        return FoldedText(text.lower(), range(len(text)), range(1, len(text) + 1))
+    pieces: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for found in _CLUSTER.finditer(text):
+        start, end, cluster = found.start(), found.end(), found.group()
+        if cluster.isascii():
+            pieces.append(cluster.lower())
+            starts.extend(range(start, end))
+            ends.extend(range(start + 1, end + 1))
+            continue
+        folded = _fold_cluster(cluster)
+        pieces.append(folded)
+        starts.extend([start] * len(folded))
+        ends.extend([end] * len(folded))
+    return FoldedText("".join(pieces), starts, ends)
+
+
+def word_spans(text: FoldedText) -> Iterator[tuple[int, int]]:
+    """Yields where the words of a folded text begin and end, in order, as places in `text.folded`; no more than are searched."""
+    size = -1
+    for found in _WORD.finditer(text.folded):
+        word = found.group()
+        size += 1 + (len(word) if word.isascii() else len(word.encode()))
+        if size > INDEXED_BYTES:
+            return
+        yield found.span()
