@@ -1,0 +1,169 @@
+"""The `Index` port: what is searched of the turns, and where the lists of a search come from. Derived; the store is the truth.
+
+The order of `matches` and `near` depends on the turn alone, so every engine returns the same lists, and `memory.py` is the judge.
+A turn is known here by its number; an index holds no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from aforesaid_server.query.judge import LONGEST_ORDERED, Question, capped
+from aforesaid_server.store import Scope
+from aforesaid_server.text.words import TurnWords
+
+NUMBER_BITS = 45
+_NUMBERS = (1 << NUMBER_BITS) - 1
+MOST_PARTIAL = 150
+"""How many turns `partial` and MATCH_ANY_WORD hold at most."""
+BEST_TIER = 3
+BEST_STEP = 4
+
+
+def key_of(content_length: int, number: int) -> int:
+    """Returns the sort key of a turn: fewer bytes before more (18 bits, capped), then newer before older. Unique, below 2^63."""
+    return capped(content_length) << NUMBER_BITS | (_NUMBERS - number)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Found:
+    """A turn in `matches` (`rank` its tier) or `near` (its step). `place` sorts as the list does."""
+
+    place: tuple[int, int] = field(init=False, repr=False)
+    rank: int = field(compare=False)
+    key: int = field(compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", (-self.rank, self.key))
+
+    @property
+    def number(self) -> int:
+        """The turn's number."""
+        return _NUMBERS - (self.key & _NUMBERS)
+
+    @property
+    def content_length(self) -> int:
+        """The turn's bytes, capped."""
+        return self.key >> NUMBER_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What an index takes of a turn."""
+
+    number: int
+    content_length: int
+    agent_pk: int
+    conversation_pk: int
+    role: str
+    project: str
+    scope: Scope
+    created_at: int
+    words: TurnWords
+
+    @property
+    def key(self) -> int:
+        """The turn's sort key."""
+        return key_of(self.content_length, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which turns a search looks at: what the caller may read, narrowed by the request. None and empty do not narrow.
+
+    An empty set of `agents` or `conversation_pks` reaches nothing. Times are microseconds: since <= time < until.
+    """
+
+    scope: Scope
+    agents: frozenset[int] | None = None
+    conversation_pks: frozenset[int] | None = None
+    roles: frozenset[str] = frozenset()
+    project: str = ""
+    since: int | None = None
+    until: int | None = None
+
+    def admits(self, document: Document) -> bool:
+        """Tells whether a turn is looked at."""
+        return (
+            all(document.scope.get(key) == value for key, value in self.scope.items())
+            and (self.agents is None or document.agent_pk in self.agents)
+            and (self.conversation_pks is None or document.conversation_pk in self.conversation_pks)
+            and (not self.roles or document.role in self.roles)
+            and (not self.project or document.project == self.project)
+            and (self.since is None or document.created_at >= self.since)
+            and (self.until is None or document.created_at < self.until)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A turn in `partial`: its number and its weight, more is better; comparable within one answer."""
+
+    number: int
+    weight: float
+
+
+class Lists(Protocol):
+    """The lists of one moment: what comes later does not change them."""
+
+    def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches in order, after one that came before."""
+        ...
+
+    def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` turns of `near` in order, after one that came before."""
+        ...
+
+    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+        """Returns the best MOST_PARTIAL turns by BM25 over stems; with every_word, those of MATCH_ANY_WORD."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes for one commit: numbers and conversations to forget, then documents to put, and where the log then stands."""
+
+    head: int
+    documents: Sequence[Document] = ()
+    forget: Sequence[int] = ()
+    forget_conversations: Sequence[int] = ()
+
+
+class Index(Protocol):
+    """An engine."""
+
+    @property
+    def head(self) -> int:
+        """The number of the last change that is in the index."""
+        ...
+
+    def apply(self, batch: Batch) -> None:
+        """Takes a batch in one commit: afterwards lists() shows it and head is its head. What is already in is replaced."""
+        ...
+
+    def lists(self) -> tuple[int, Lists]:
+        """Returns the lists of now with the head that they show."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of files and threads."""
+        ...
+
+
+__all__ = [
+    "BEST_STEP",
+    "BEST_TIER",
+    "LONGEST_ORDERED",
+    "MOST_PARTIAL",
+    "NUMBER_BITS",
+    "Batch",
+    "Document",
+    "Found",
+    "Index",
+    "Lists",
+    "Reach",
+    "Weighed",
+    "key_of",
+]

@@ -1,0 +1,85 @@
+"""From stored turns to documents: the searched text of the chosen parts, and its words; and what a piece of the change log
+brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aforesaid_server.index import Document
+from aforesaid_server.store import Change, Forget, ForgetConversation, Put, TurnInPlace
+from aforesaid_server.text.transcript import Searched
+from aforesaid_server.text.words import Analyser
+
+SCHEMA = "documents-1"
+"""Names what a document holds; a change of it rebuilds every index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A document at its place in the change log."""
+
+    position: int
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What changes bring: documents to put, turn numbers and conversations to forget. `position` is the place of the last one in
+    the log.
+    """
+
+    position: int
+    fresh: Sequence[Fresh]
+    forget: Sequence[int]
+    forget_conversations: Sequence[int]
+
+
+class Documents:
+    """Turns stored turns into documents: the searched text of the chosen parts, and its words."""
+
+    def __init__(self, analyser: Analyser, searched: Searched) -> None:
+        self.analyser = analyser
+        self.searched = searched
+
+    @property
+    def fingerprint(self) -> str:
+        """Names all that an index depends on."""
+        return f"{SCHEMA} {self.analyser.fingerprint} {self.searched.fingerprint}"
+
+    def of(self, place: TurnInPlace) -> Document:
+        """Returns the document of a turn."""
+        turn = place.turn
+        return Document(
+            number=turn.number,
+            content_length=turn.content_length,
+            agent_pk=place.agent.pk,
+            conversation_pk=place.conversation.pk,
+            role=turn.role,
+            project=place.conversation.source.project,
+            scope=place.agent.scope,
+            created_at=turn.created_at,
+            words=self.analyser.turn(self.searched.text_of(turn.role, turn.parts)),
+        )
+
+
+def split(changes: Sequence[Change], documents: Documents) -> Brought:
+    """Returns what changes, one at least, bring. Later ones win."""
+    fresh: dict[int, Fresh] = {}
+    forget: list[int] = []
+    conversations: list[int] = []
+    for change in changes:
+        match change:
+            case Put(number=number, turn_number=turn_number, replaces=replaces, place=place):
+                forget += [old for old in (replaces, turn_number if turn_number != number else 0) if old]
+                fresh.pop(replaces, None)
+                if place is not None:
+                    fresh[turn_number] = Fresh(number, documents.of(place))
+            case Forget(turn_number=turn_number):
+                forget.append(turn_number)
+                fresh.pop(turn_number, None)
+            case ForgetConversation(conversation_pk=conversation):
+                conversations.append(conversation)
+                fresh = {number: one for number, one in fresh.items() if one.document.conversation_pk != conversation}
+    return Brought(changes[-1].number, list(fresh.values()), forget, conversations)

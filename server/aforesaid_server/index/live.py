@@ -1,0 +1,141 @@
+"""The index and what it does not hold yet, as one: committed turns are found at once, whatever the engine is doing.
+
+An engine commits in batches (18 to 29 ms each); a write must not wait for that. So the turns of the last writes lie in memory,
+are scanned with the judge, and are merged with the engine's lists by the same key until the engine holds them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from aforesaid_server.errors import Unavailable
+from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Index, Lists, Reach, Weighed
+from aforesaid_server.index.document import Brought, Fresh
+from aforesaid_server.index.memory import MemoryLists
+from aforesaid_server.query.judge import Question
+
+
+class MergedLists(Lists):
+    """An engine's lists with the fresh turns merged in. A fresh turn hides what the engine knows under the same number."""
+
+    def __init__(self, engine: Lists, fresh: Sequence[Document]) -> None:
+        self._engine = engine
+        self._fresh = MemoryLists(fresh)
+        self._hidden = self._fresh.numbers
+
+    def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches in order, after one that came before."""
+        engine = self._engine.matches(question, reach, after, limit + len(self._hidden))
+        return self._merged(engine, self._fresh.matches(question, reach, after, limit), limit)
+
+    def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` turns of `near` in order, after one that came before."""
+        engine = self._engine.near(question, reach, after, limit + len(self._hidden))
+        return self._merged(engine, self._fresh.near(question, reach, after, limit), limit)
+
+    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+        """Returns the engine's best turns. Weights of two engines cannot be compared: the fresh ones wait for the engine's next
+        commit.
+        """
+        found = self._engine.partial(question, reach, every_word=every_word)
+        return [weighed for weighed in found if weighed.number not in self._hidden][:MOST_PARTIAL]
+
+    def _merged(self, engine: Iterable[Found], fresh: list[Found], limit: int) -> list[Found]:
+        return sorted([*(found for found in engine if found.number not in self._hidden), *fresh])[:limit]
+
+
+class LiveIndex:
+    """An engine, which may be absent while it is being rebuilt, and the turns that it does not hold yet. Safe from several
+    threads.
+    """
+
+    def __init__(self) -> None:
+        self._engine: Index | None = None
+        self._fresh: dict[int, Fresh] = {}
+        self._imported: list[tuple[int, int]] = []
+        self._latest = 0
+        self._changed = threading.Condition()
+        self._work = threading.Event()
+        self._urgent = threading.Event()
+
+    # -- searching
+
+    def lists(self) -> Lists:
+        """Returns the lists of now. Raises Unavailable while there is no engine."""
+        with self._changed:
+            if self._engine is None:
+                raise Unavailable("the index is being rebuilt: see /readyz")
+            head, lists = self._engine.lists()
+            fresh = [fresh.document for fresh in self._fresh.values() if fresh.position > head]
+        return MergedLists(lists, fresh) if fresh else lists
+
+    @property
+    def pending(self) -> int:
+        """How many imported turns are not yet found."""
+        head = self._engine.head if self._engine else 0
+        return sum(max(0, last - max(first - 1, head)) for first, last in self._imported)
+
+    # -- writing
+
+    def add(self, brought: Brought) -> None:
+        """Takes the changes of one write: from now on searches see them."""
+        with self._changed:
+            kept = self._fresh
+            if brought.forget or brought.forget_conversations:
+                gone, dropped = frozenset(brought.forget), frozenset(brought.forget_conversations)
+                kept = {
+                    number: one
+                    for number, one in kept.items()
+                    if number not in gone and one.document.conversation_pk not in dropped
+                }
+            self._fresh = {**kept, **{one.document.number: one for one in brought.fresh}}
+            self._latest = max(self._latest, brought.position)
+            self._changed.notify_all()
+        self._work.set()
+
+    def imported(self, first: int, last: int) -> None:
+        """Learns of changes that only the follower brings in."""
+        with self._changed:
+            self._imported.append((first, last))
+            self._latest = max(self._latest, last)
+            self._changed.notify_all()
+        self._work.set()
+
+    def wait_for_room(self, most: int, seconds: float) -> bool:
+        """Waits until fewer than `most` turns are fresh; tells whether there is room."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._fresh) < most, seconds)
+
+    def hurry(self, seconds: float) -> bool:
+        """Has the engine take all that is known now, and waits for it, so long at most; tells whether it holds it."""
+        with self._changed:
+            target = self._latest
+            if self._engine is not None and self._engine.head >= target and seconds:
+                return True
+            self._urgent.set()
+            self._work.set()
+            return self._changed.wait_for(lambda: self._engine is not None and self._engine.head >= target, seconds)
+
+    # -- following
+
+    def wait_for_work(self, lag: float) -> None:
+        """Waits until the log has grown, and then, unless somebody hurries, for what else is written within `lag` seconds."""
+        self._work.wait()
+        self._urgent.wait(lag)
+        self._work.clear()
+        self._urgent.clear()
+
+    def use(self, engine: Index | None) -> None:
+        """Searches in another engine from now on, or in none."""
+        with self._changed:
+            self._engine = engine
+            self._changed.notify_all()
+
+    def apply(self, engine: Index, batch: Batch) -> None:
+        """Has the engine take a batch, then lets go of what it holds now."""
+        engine.apply(batch)
+        with self._changed:
+            self._fresh = {number: one for number, one in self._fresh.items() if one.position > batch.head}
+            self._imported = [(first, last) for first, last in self._imported if last > batch.head]
+            self._changed.notify_all()

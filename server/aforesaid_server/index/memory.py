@@ -1,0 +1,113 @@
+"""The memory engine: a plain scan with the judge. The oracle of every other engine, and the finder of what they do not hold yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Lists, Reach, Weighed
+from aforesaid_server.query.judge import Question, contains
+from aforesaid_server.text.words import TurnWords
+
+_K1, _B = 1.2, 0.75
+"""BM25's usual constants."""
+
+
+class MemoryLists(Lists):
+    """The lists over some documents."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents = tuple(documents)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of the documents."""
+        return frozenset(document.number for document in self._documents)
+
+    def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches in order, after one that came before."""
+        lowest = 2 if question.as_typed else 1
+        return self._ranked(question.tier, lowest, reach, after, limit)
+
+    def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` turns of `near` in order, after one that came before."""
+        return self._ranked(question.step, 1, reach, after, limit)
+
+    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+        """Returns the best turns by BM25 over all documents. Robertson and Zaragoza, "The Probabilistic Relevance Framework",
+        2009.
+        """
+        optional = map(question.sought, question.counted(every_word=every_word))
+        clauses = [*optional, *map(question.sought, question.bound)]
+        rarity = [self._rarity(question, clause) for clause in clauses]
+        mean = sum(len(d.words.stems) for d in self._documents) / max(1, len(self._documents))
+        found: list[Weighed] = []
+        for document in self._documents:
+            words = document.words
+            if not reach.admits(document) or not question.says_some(words, every_word=every_word):
+                continue
+            if not every_word and (question.tier(words) or question.step(words)):
+                continue
+            length = _K1 * (1 - _B + _B * len(words.stems) / max(1.0, mean))
+            sequence = question.sequence(words)
+            weight = 0.0
+            for clause, rare in zip(clauses, rarity, strict=True):
+                often = _count(sequence, clause)
+                weight += rare * often * (_K1 + 1) / (often + length) if often else 0.0
+            found.append(Weighed(document.number, weight))
+        found.sort(key=lambda weighed: (-weighed.weight, -weighed.number))
+        return found[:MOST_PARTIAL]
+
+    def _rarity(self, question: Question, words: Sequence[str]) -> float:
+        holders = sum(contains(question.sequence(d.words), words) for d in self._documents)
+        return math.log(1 + (len(self._documents) - holders + 0.5) / (holders + 0.5))
+
+    def _ranked(
+        self, rank_of: Callable[[TurnWords], int], lowest: int, reach: Reach, after: Found | None, limit: int
+    ) -> list[Found]:
+        found = [
+            Found(rank, document.key)
+            for document in self._documents
+            if reach.admits(document) and (rank := rank_of(document.words)) >= lowest
+        ]
+        if after is not None:
+            found = [one for one in found if one > after]
+        return sorted(found)[:limit]
+
+
+def _count(sequence: Sequence[str], part: Sequence[str]) -> int:
+    size = len(part)
+    wanted = tuple(part)
+    return sum(tuple(sequence[at : at + size]) == wanted for at in range(len(sequence) - size + 1))
+
+
+class MemoryIndex:
+    """An index that keeps its documents in memory."""
+
+    def __init__(self) -> None:
+        self._documents: dict[int, Document] = {}
+        self._head = 0
+
+    @property
+    def head(self) -> int:
+        """The number of the last change that is in the index."""
+        return self._head
+
+    def apply(self, batch: Batch) -> None:
+        """Takes a batch."""
+        gone = frozenset(batch.forget)
+        dropped = frozenset(batch.forget_conversations)
+        self._documents = {
+            number: document
+            for number, document in self._documents.items()
+            if number not in gone and document.conversation_pk not in dropped
+        }
+        self._documents.update((document.number, document) for document in batch.documents)
+        self._head = batch.head
+
+    def lists(self) -> tuple[int, MemoryLists]:
+        """Returns the lists of now."""
+        return self._head, MemoryLists(self._documents.values())
+
+    def close(self) -> None:
+        """Does nothing."""

@@ -1,0 +1,312 @@
+"""The tantivy engine: turns as words joined by blanks, queries as Query objects. index.md of the design tells why each field is
+there.
+
+User text never reaches tantivy's own parser or tokenizers. Nothing is stored: a search ordered by `key` returns the key, which
+holds the turn's number. A damaged or foreign index raises `Damaged` on opening; whoever owns the folder then builds a new one
+beside.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import tantivy
+from tantivy import FieldType, Occur, Order, Query, SchemaBuilder, Searcher, TextAnalyzerBuilder, Tokenizer
+
+from aforesaid_server.index import BEST_STEP, BEST_TIER, MOST_PARTIAL, Batch, Document, Found, Lists, Reach, Weighed
+from aforesaid_server.index.vocabulary import CUT, LONGEST_WORD, Vocabulary, pieces_of
+from aforesaid_server.query.ast import Clause, Optional
+from aforesaid_server.query.judge import Question
+from aforesaid_server.text.words import SHORTEST_PART, TurnWords
+
+SCHEMA = "tantivy-1"
+_HEAP = 120_000_000
+_PLACEHOLDER = CUT
+"""Stands for a word that is too long for the dictionary, so that phrases around it still hold."""
+_HEAD = "head"
+_KNOWN_WORDS = 1_000_000
+
+
+class Damaged(Exception):
+    """The folder holds no usable index."""
+
+
+def _schema() -> tantivy.Schema:
+    builder = SchemaBuilder()
+    builder.add_text_field("exact", tokenizer_name="words", index_option="position")
+    builder.add_text_field("stem", tokenizer_name="words", index_option="position")
+    for name in ("symbols", "parts", "pieces"):
+        builder.add_text_field(name, tokenizer_name="words", index_option="basic")
+    for name in ("scope", "role", "project", "marker"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("key", indexed=True, fast=True)
+    for name in ("number", "agent", "conversation"):  # never unsigned: deleting by term on such a field deletes nothing
+        builder.add_integer_field(name, indexed=True)
+    builder.add_integer_field("ts", indexed=True, fast=True)
+    builder.add_integer_field("head", stored=True)
+    return builder.build()
+
+
+def _pair(key: str, value: str) -> str:
+    return json.dumps([key, value], ensure_ascii=False)
+
+
+def _short(words: Sequence[str]) -> str:
+    """Joins words, each too long one replaced."""
+    return " ".join(word if len(word) <= LONGEST_WORD else _PLACEHOLDER for word in words)
+
+
+class TantivyIndex:
+    """The turn index and its vocabulary in one folder. One thread writes; any may search."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens or makes the index. Raises Damaged if what is there cannot be opened."""
+        turns = folder / "turns"
+        turns.mkdir(parents=True, exist_ok=True)
+        self._schema = _schema()
+        try:
+            self._index = tantivy.Index(self._schema, path=str(turns))
+            # Tokenizers must be registered after every open, before the writer.
+            self._index.register_tokenizer("words", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+            self._writer = self._index.writer(_HEAP, 1)
+            self.vocabulary = Vocabulary(folder / "vocabulary")
+            self._lock = threading.Lock()
+            self._searcher: Searcher = self._index.searcher()
+            self._head = self._read_head()
+        except (ValueError, OSError, BaseException) as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            raise Damaged(type(error).__name__) from error
+        self._known: dict[str, None] = {}
+
+    def _read_head(self) -> int:
+        query = Query.term_query(self._schema, "marker", _HEAD, "basic")
+        hits = self._searcher.search(query, limit=1, count=False).hits
+        return int(self._searcher.doc(hits[0][1]).get_first("head") or 0) if hits else 0
+
+    @property
+    def head(self) -> int:
+        """The number of the last change that is in the index."""
+        return self._head
+
+    def lists(self) -> tuple[int, TantivyLists]:
+        """Returns the lists of now with the head that they show."""
+        with self._lock:
+            return self._head, TantivyLists(self._schema, self._searcher, self.vocabulary)
+
+    def apply(self, batch: Batch) -> None:
+        """Takes a batch in one commit: the words first, then the turns and the head."""
+        if new := self._new_words(batch.documents):
+            self.vocabulary.add(new)
+        for number in batch.forget:
+            self._writer.delete_documents_by_term("number", number)
+        for conversation in batch.forget_conversations:
+            self._writer.delete_documents_by_term("conversation", conversation)
+        for document in batch.documents:
+            self._writer.add_document(self._as_tantivy(document))
+        self._writer.delete_documents_by_term("marker", _HEAD)
+        marker = tantivy.Document()
+        marker.add_text("marker", _HEAD)
+        marker.add_integer("head", batch.head)
+        self._writer.add_document(marker)
+        self._writer.commit()
+        self._index.reload()
+        with self._lock:
+            self._searcher = self._index.searcher()
+            self._head = batch.head
+
+    def _new_words(self, documents: Iterable[Document]) -> list[str]:
+        """Returns the words that the vocabulary may lack. A word that some turn says came in before that turn."""
+        words = {word for document in documents for word in document.words.exact}
+        new: list[str] = []
+        for word in words - self._known.keys():
+            if len(word) > LONGEST_WORD:
+                new += pieces_of(word)
+                continue
+            self._known[word] = None
+            if len(word) >= SHORTEST_PART and not self._searcher.doc_freq("exact", word):
+                new.append(word)
+        if len(self._known) > _KNOWN_WORDS:  # the oldest half goes; forgetting a word costs one look-up
+            self._known = dict.fromkeys(list(self._known)[_KNOWN_WORDS // 2 :])
+        return new
+
+    def _as_tantivy(self, document: Document) -> tantivy.Document:
+        made = tantivy.Document()
+        words = document.words
+        made.add_text("exact", _short(words.exact))
+        made.add_text("stem", _short(words.stems))
+        if words.symbols:
+            made.add_text("symbols", " ".join(words.symbols))
+        if words.parts:
+            made.add_text("parts", " ".join(words.parts))
+        pieces = [piece for word in set(words.exact) if len(word) > LONGEST_WORD for piece in pieces_of(word)]
+        if pieces:
+            made.add_text("pieces", " ".join(pieces))
+        for key, value in document.scope.items():
+            made.add_text("scope", _pair(key, value))
+        made.add_text("role", document.role)
+        made.add_text("project", document.project)
+        made.add_integer("key", document.key)
+        made.add_integer("number", document.number)
+        made.add_integer("agent", document.agent_pk)
+        made.add_integer("conversation", document.conversation_pk)
+        made.add_integer("ts", document.created_at)
+        return made
+
+    def close(self) -> None:
+        """Waits for merges and lets go of the locks."""
+        self._writer.wait_merging_threads()
+        self.vocabulary.close()
+
+
+class TantivyLists(Lists):
+    """The lists that one searcher shows."""
+
+    def __init__(self, schema: tantivy.Schema, searcher: Searcher, vocabulary: Vocabulary) -> None:
+        self._schema = schema
+        self._searcher = searcher
+        self._vocabulary = vocabulary
+
+    # -- the lists
+
+    def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches in order: the tiers are asked for in turn until there are enough."""
+        query = question.query
+        typed = self._all(self._phrase("exact", clause.words) for clause in query.wanted)
+        exactly = self._all(
+            [self._phrase("exact", query.order), *(self._term("symbols", token) for token in sorted(query.symbols))]
+        )
+        bars = [self._phrase("stem", clause.stems) for clause in query.excluded]
+        tiers = {
+            3: self._only([exactly, *self._narrow(reach)], bars),
+            2: self._only([typed, *self._narrow(reach)], [*bars, exactly]),
+        }
+        if not question.as_typed:
+            said = self._all(self._phrase("stem", clause.stems) for clause in query.wanted)
+            tiers[1] = self._only([said, *self._narrow(reach)], [*bars, typed])
+        return self._ranked(BEST_TIER, tiers, after, limit)
+
+    def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` turns of `near` in order: the steps are asked for in turn until there are enough."""
+        at_least = self._near_levels(question)
+        if not at_least:
+            return []
+        bars = [self._phrase("stem", clause.stems) for clause in question.query.excluded]
+        bars.append(self._all(self._said(question, clause) for clause in question.query.wanted))
+        steps: dict[int, Query] = {}
+        for step in range(BEST_STEP, 0, -1):
+            better = [at_least[step + 1]] if step < BEST_STEP else []
+            steps[step] = self._only([at_least[step], *self._narrow(reach)], [*bars, *better])
+        return self._ranked(BEST_STEP, steps, after, limit)
+
+    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+        """Returns the best MOST_PARTIAL turns by tantivy's BM25 over stems; filters and bars do not weigh."""
+        bound = [self._said(question, clause) for clause in question.bound]
+        counted = [self._said(question, optional) for optional in question.counted(every_word=every_word)]
+        clauses = [(Occur.Must, query) for query in bound]
+        if counted and bound:
+            clauses += [(Occur.Should, query) for query in counted]
+        elif counted:
+            clauses.append((Occur.Must, Query.boolean_query([(Occur.Should, query) for query in counted])))
+        clauses += [(Occur.Must, Query.const_score_query(query, 0.0)) for query in self._narrow(reach)]
+        bars = [self._phrase("stem", clause.stems) for clause in question.query.excluded]
+        if not every_word:
+            bars.append(self._all(self._said(question, clause) for clause in question.query.wanted))
+            if levels := self._near_levels(question):
+                bars.append(levels[1])
+        clauses += [(Occur.MustNot, query) for query in bars]
+        hits = self._searcher.search(Query.boolean_query(clauses), limit=MOST_PARTIAL, count=False).hits
+        keys = self._searcher.fast_field_values("key", [address for _, address in hits])
+        found = [Weighed(Found(0, int(key or 0)).number, float(weight)) for (weight, _), key in zip(hits, keys, strict=True)]
+        return sorted(found, key=lambda one: (-one.weight, -one.number))
+
+    # -- their pieces
+
+    def _ranked(self, best: int, queries: dict[int, Query], after: Found | None, limit: int) -> list[Found]:
+        found: list[Found] = []
+        for rank in range(best if after is None else after.rank, 0, -1):
+            query = queries.get(rank)
+            if query is None or len(found) >= limit:
+                break
+            if after is not None and rank == after.rank:
+                later = Query.range_query(self._schema, "key", FieldType.Integer, after.key, None, include_lower=False)
+                query = self._all([query, later])
+            hits = self._searcher.search(query, limit=limit - len(found), count=False, order_by_field="key", order=Order.Asc).hits
+            found += [Found(rank, int(key)) for key, _ in hits]
+        return found
+
+    def _near_levels(self, question: Question) -> dict[int, Query]:
+        """Returns for each step the query of the turns that reach it, matches not yet taken away; empty if no term may stand
+        inside words.
+        """
+        terms = question.terms
+        if not terms:
+            return {}
+        must = [self._said(question, clause) for clause in question.query.wanted if clause not in terms]
+        reached = {term: self._term_levels(question, term) for term in terms}
+        return {step: self._all([*must, *(levels[step] for levels in reached.values())]) for step in range(1, BEST_STEP + 1)}
+
+    def _term_levels(self, question: Question, term: Clause) -> dict[int, Query]:
+        letters = term.words[0]
+        holders = self._vocabulary.holders(letters)
+        ways = [self._said(question, term), self._term("parts", letters)]
+        levels = {4: self._any(ways)}
+        for step, words in ((3, holders.begins), (2, holders.ends), (1, holders.inside)):
+            ways += self._word_sets(words)
+            levels[step] = self._any(ways)
+        return levels
+
+    def _word_sets(self, words: Sequence[str]) -> Iterator[Query]:
+        whole = [word for word in words if CUT not in word]
+        pieces = [word for word in words if CUT in word]
+        if whole:
+            yield Query.term_set_query(self._schema, "exact", whole)
+        if pieces:
+            yield Query.term_set_query(self._schema, "pieces", pieces)
+
+    def _said(self, question: Question, clause: Clause | Optional) -> Query:
+        return self._phrase("exact" if question.as_typed else "stem", question.sought(clause))
+
+    def _phrase(self, field: str, words: Sequence[str]) -> Query:
+        """A phrase; of one word a term, since phrase_query panics on it."""
+        return Query.phrase_query(self._schema, field, list(words)) if len(words) > 1 else self._term(field, words[0], "position")
+
+    def _term(self, field: str, value: str | int, index_option: str = "basic") -> Query:
+        return Query.term_query(self._schema, field, value, index_option)
+
+    def _all(self, queries: Iterable[Query]) -> Query:
+        given = list(queries)
+        return given[0] if len(given) == 1 else Query.boolean_query([(Occur.Must, query) for query in given])
+
+    def _any(self, queries: Iterable[Query]) -> Query:
+        given = list(queries)
+        return given[0] if len(given) == 1 else Query.boolean_query([(Occur.Should, query) for query in given])
+
+    def _only(self, wanted: Sequence[Query], barred: Sequence[Query]) -> Query:
+        return Query.boolean_query([*((Occur.Must, query) for query in wanted), *((Occur.MustNot, query) for query in barred)])
+
+    def _narrow(self, reach: Reach) -> Iterator[Query]:
+        for key, value in reach.scope.items():
+            yield self._term("scope", _pair(key, value))
+        if reach.agents is not None:
+            yield self._one_of("agent", sorted(reach.agents))
+        if reach.conversation_pks is not None:
+            yield self._one_of("conversation", sorted(reach.conversation_pks))
+        if reach.roles:
+            yield self._one_of("role", sorted(reach.roles))
+        if reach.project:
+            yield self._term("project", reach.project)
+        if reach.since is not None or reach.until is not None:
+            bounded = reach.until is not None
+            yield Query.range_query(self._schema, "ts", FieldType.Integer, reach.since, reach.until, include_upper=not bounded)
+
+    def _one_of(self, field: str, values: Sequence[str] | Sequence[int]) -> Query:
+        if not values:
+            return Query.empty_query()
+        return self._term(field, values[0]) if len(values) == 1 else Query.term_set_query(self._schema, field, values)
+
+
+__all__ = ["SCHEMA", "Damaged", "TantivyIndex", "TantivyLists", "TurnWords"]
