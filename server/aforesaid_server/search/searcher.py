@@ -1,0 +1,304 @@
+"""SearchTranscripts, from top to bottom: parse, ask what the caller may read, ask the index for a page of each list, read the
+turns, record the read if it is somebody else's, draw the snippets, seal the token.
+
+The store is the truth: a turn that it no longer has is dropped and the page filled up. The next list is looked at only when
+`matches` did not fill the page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aforesaid_server.access import Access, Call, Readable, Refused, Who, holds
+from aforesaid_server.audit import Audit, Reading
+from aforesaid_server.errors import InvalidArgument
+from aforesaid_server.index import Found, Lists, Reach
+from aforesaid_server.index.document import Documents
+from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.paging import Seal, binding, limit_of
+from aforesaid_server.query.judge import Question, match_score, near_score
+from aforesaid_server.query.parse import parse
+from aforesaid_server.search import ContextTurn, Hit, SearchReply, SearchRequest
+from aforesaid_server.search.cursor import Position, Share, shares_of
+from aforesaid_server.search.snippet import Shown, snippet_of
+from aforesaid_server.store import Store, StoredTurn, TurnInPlace
+from aforesaid_server.text.transcript import text_of
+
+CONTEXT_CHARACTERS = 4_000
+"""Code points of a turn beside a hit."""
+CONTEXT_BYTES = 1_048_576
+"""Bytes of all turns beside hits in one reply."""
+_HURRY_SECONDS = 1.0
+_HIGHEST_AROUND = 10
+
+LookUp = Callable[[Question, Reach, Found | None, int], list[Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request joined to what it means: the question, whom it may look at, where it goes on."""
+
+    request: SearchRequest
+    who: Who
+    readable: Readable
+    question: Question
+    reach: Reach
+    limit: int
+    bound_to: bytes
+    position: Position
+
+
+@dataclass(slots=True)
+class _Listed:
+    """One list's page: its hits as (turn, score), and how far it has come."""
+
+    turns: list[tuple[TurnInPlace, float]]
+    after: Found | None
+    done: bool
+
+
+class Searcher:
+    """Answers searches."""
+
+    def __init__(self, store: Store, live: LiveIndex, access: Access, audit: Audit, seal: Seal, documents: Documents) -> None:
+        self._store = store
+        self._live = live
+        self._access = access
+        self._audit = audit
+        self._seal = seal
+        self._documents = documents
+
+    def search(self, call: Call, request: SearchRequest) -> SearchReply:
+        """Returns one page of the lists."""
+        asked = self._asked(call, request)
+        as_of = time.time_ns() // 1_000
+        lists = self._live.lists()
+        matches, near, partial, position = self._page(call, asked, lists)
+        call.patience.check()
+        around = _Around(self._store, request.around)
+        any_word = Shown.ANY_WORD if request.any_word else Shown.MATCHES
+        reply = SearchReply(
+            matches=self._hits(asked.question, any_word, matches, around),
+            near=self._hits(asked.question, Shown.NEAR, near, around),
+            partial=self._hits(asked.question, Shown.PARTIAL, partial, around),
+            next_page_token=self._seal.close(position.pack(), asked.bound_to) if position is not None else "",
+            notice="",
+            turns_pending=self._live.pending,
+            as_of=as_of,
+        )
+        if asked.readable.recorded:
+            self._audit.record(call, _reading(asked, [*reply.matches, *reply.near, *reply.partial]))
+        return replace(reply, notice=self._notice(asked, reply, around))
+
+    # -- what is asked
+
+    def _asked(self, call: Call, request: SearchRequest) -> _Asked:
+        limit = limit_of(request.page.limit)
+        if not 0 <= request.around <= _HIGHEST_AROUND:
+            raise InvalidArgument("around", f"{request.around} is not between 0 and {_HIGHEST_AROUND}")
+        question = Question(parse(request.query, self._documents.analyser), request.as_typed)
+        who = self._access.who(call, request.scope)
+        try:
+            readable = self._access.readable(who, request.agent_id, request.scope, every_agent=request.every_agent)
+        except Refused as refused:
+            reading = Reading(
+                who, refused.targets, False, request.query, _filters(request), bool(request.page.cursor), (), request.reason
+            )
+            self._audit.record(call, reading)
+            raise refused.error from None
+        bound_to = binding("SearchTranscripts", _binding_fields(request), call.agent_id, dict(call.scope))
+        cursor = request.page.cursor
+        position = Position.unpack(self._seal.open(cursor, bound_to)) if cursor else Position()
+        return _Asked(request, who, readable, question, self._reach(request, who, readable), limit, bound_to, position)
+
+    def _reach(self, request: SearchRequest, who: Who, readable: Readable) -> Reach:
+        scope = who.scope or {}
+        agents = readable.agents if who.scope is not None else frozenset()
+        conversations = None
+        if request.conversation_id:  # several agents may have a conversation of that id
+            conversations = frozenset(self._store.conversations_with_id(request.conversation_id, scope, agents))
+        return Reach(scope, agents, conversations, request.roles, request.project, request.since, request.until)
+
+    # -- the page
+
+    def _page(
+        self, call: Call, asked: _Asked, lists: Lists
+    ) -> tuple[list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], Position | None]:
+        position = asked.position
+        if asked.request.any_word:
+            shown, position = self._fixed(call, asked, position, every_word=True)
+            return shown, [], [], position if position.partial else None
+        matches = self._listed(call, asked, lists.matches, position.matches, position.matches_done, match_score)
+        position = replace(position, matches=matches.after, matches_done=matches.done)
+        if len(matches.turns) >= asked.limit:
+            return matches.turns, [], [], position
+        near = self._listed(call, asked, lists.near, position.near, position.near_done, near_score)
+        position = replace(position, near=near.after, near_done=near.done)
+        partial: list[tuple[TurnInPlace, float]] = []
+        if asked.question.query.several:
+            partial, position = self._fixed(call, asked, position, every_word=False)
+        more = not (position.near_done and not position.partial)
+        return matches.turns, near.turns, partial, position if more else None
+
+    def _listed(
+        self,
+        call: Call,
+        asked: _Asked,
+        look_up: LookUp,
+        after: Found | None,
+        done: bool,
+        score: Callable[[int, int], float],
+    ) -> _Listed:
+        """Fills a page of one list, and looks one turn further to tell whether it is the last."""
+        kept: list[tuple[Found, TurnInPlace]] = []
+        last = after
+        while not done and len(kept) <= asked.limit:
+            call.patience.check()
+            wanted = asked.limit + 1 - len(kept)
+            found = look_up(asked.question, asked.reach, last, wanted)
+            turns = self._store.turns([one.number for one in found])
+            kept += [(one, turns[one.number]) for one in found if one.number in turns]
+            done = len(found) < wanted
+            last = found[-1] if found else last
+        if len(kept) > asked.limit:
+            kept, done = kept[: asked.limit], False
+        shown_last = kept[-1][0] if kept else after
+        return _Listed([(turn, score(one.rank, turn.turn.content_length)) for one, turn in kept], shown_last, done)
+
+    def _fixed(
+        self, call: Call, asked: _Asked, position: Position, *, every_word: bool
+    ) -> tuple[list[tuple[TurnInPlace, float]], Position]:
+        """Shows a page of the list that is fixed when it is first looked at; turns deleted or rewritten since are left out."""
+        call.patience.check()
+        if position.partial is None:
+            self._live.hurry(_HURRY_SECONDS)
+            weighed = self._live.lists().partial(asked.question, asked.reach, every_word=every_word)
+            position = replace(position, partial=shares_of([(one.number, one.weight) for one in weighed]))
+        rest: Sequence[Share] = position.partial or ()
+        turns = self._store.turns([share.number for share in rest])
+        alive = [
+            (share, turns[share.number]) for share in rest if share.number in turns and self._admits(asked, turns[share.number])
+        ]
+        shown = [(turn, share.thousandths / 1_000) for share, turn in alive[: asked.limit]]
+        return shown, replace(position, partial=tuple(share for share, _ in alive[asked.limit :]))
+
+    def _admits(self, asked: _Asked, place: TurnInPlace) -> bool:
+        """Tells whether a turn of the fixed list may still be read: rights are checked anew on every page."""
+        reach = asked.reach
+        return (reach.agents is None or place.agent.pk in reach.agents) and holds(place.agent.scope, reach.scope)
+
+    # -- the answer
+
+    def _hits(
+        self, question: Question, shown: Shown, listed: Iterable[tuple[TurnInPlace, float]], around: _Around
+    ) -> tuple[Hit, ...]:
+        hits = []
+        for place, score in listed:
+            searched = self._documents.searched.text_of(place.turn.role, place.turn.parts)
+            snippet = snippet_of(searched, question, shown, self._documents.analyser)
+            before, after = around.of(place)
+            hits.append(Hit(place.agent, place.conversation, place.turn, snippet, score, before, after))
+        return tuple(hits)
+
+    def _notice(self, asked: _Asked, reply: SearchReply, around: _Around) -> str:
+        told: list[str] = []
+        query = asked.question.query
+        if query.ignored:
+            told.append(f"Ignored, having no letter or digit: {' '.join(query.ignored)}")
+        if around.left_out:
+            told.append(f"Turns around {around.left_out} of the hits were left out: the reply holds at most 1 MiB of them")
+        if not (reply.matches or reply.near or reply.partial) and not asked.request.page.cursor:
+            told.append(self._why_nothing(asked))
+        if reply.turns_pending:
+            told.append("An import is still being indexed: more may be found soon")
+        return ". ".join(told) + "." if told else ""
+
+    def _why_nothing(self, asked: _Asked) -> str:
+        request, agents = asked.request, asked.readable.agents
+        if asked.who.scope is None:
+            return "Nothing was found: the scope of the request contradicts the caller's"
+        if agents is not None and not self._store.has_turns(agents):
+            whose = request.agent_id or asked.who.agent_id
+            return f"Nothing was found: {whose} has no conversation here"
+        narrowed = [name for name, value in _filters(request).items() if value and name not in ("agent_id", "every_agent", "scope")]
+        narrowing = [name for name in narrowed if name not in ("match", "words", "around")]
+        words = (
+            "any of these words"
+            if request.any_word
+            else "all of these words, or some of them"
+            if asked.question.query.several
+            else "this word"
+        )
+        looked = " within " + ", ".join(narrowing) if narrowing else ""
+        return f"Nothing was found: no turn that was looked at{looked} says {words}"
+
+
+class _Around:
+    """The turns on each side of hits, within the reply's budget: best hits first."""
+
+    def __init__(self, store: Store, sides: int) -> None:
+        self._store = store
+        self._sides = sides
+        self._left = CONTEXT_BYTES
+        self.left_out = 0
+
+    def of(self, place: TurnInPlace) -> tuple[tuple[ContextTurn, ...], tuple[ContextTurn, ...]]:
+        """Returns the turns before and after a hit."""
+        if not self._sides:
+            return (), ()
+        seq = place.turn.seq
+        first = max(0, seq - self._sides)
+        turns = self._store.turns_from(place.conversation.pk, first, seq - first + 1 + self._sides)
+        context = [_context(turn) for turn in turns if turn.seq != seq]
+        size = sum(len(one.text.encode()) for one in context)
+        if size > self._left:
+            self.left_out += 1
+            self._left = 0
+            return (), ()
+        self._left -= size
+        return tuple(one for one in context if one.seq < seq), tuple(one for one in context if one.seq > seq)
+
+
+def _context(turn: StoredTurn) -> ContextTurn:
+    text = text_of(turn.parts)
+    return ContextTurn(
+        turn.turn_id, turn.seq, turn.role, text[:CONTEXT_CHARACTERS], len(text) > CONTEXT_CHARACTERS, turn.created_at
+    )
+
+
+def _filters(request: SearchRequest) -> dict[str, Any]:
+    """Returns the fields of a request beside query, page and reason that are set, under their names on the wire."""
+    fields = {
+        "agent_id": request.agent_id,
+        "conversation_id": request.conversation_id,
+        "roles": sorted(request.roles),
+        "since": request.since,
+        "until": request.until,
+        "project": request.project,
+        "match": "MATCH_ANY_WORD" if request.any_word else "",
+        "words": "WORDS_AS_TYPED" if request.as_typed else "",
+        "around": request.around,
+        "every_agent": request.every_agent,
+        "scope": dict(request.scope),
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None, 0, False, [], {})}
+
+
+def _binding_fields(request: SearchRequest) -> Mapping[str, Any]:
+    return {"query": request.query, **_filters(request), "since": request.since, "until": request.until}
+
+
+def _reading(asked: _Asked, hits: Sequence[Hit]) -> Reading:
+    """Returns what is recorded of a search: every turn of somebody else's whose text goes out, those around hits included."""
+    request, readable = asked.request, asked.readable
+    others = [hit for hit in hits if hit.agent.pk not in readable.own]
+    targets = readable.targets or tuple(dict.fromkeys((hit.agent.agent_id, hit.agent.pk) for hit in others))
+    returned = [
+        (hit.agent.pk, turn_id)
+        for hit in others
+        for turn_id in (*(t.turn_id for t in hit.before), hit.turn.turn_id, *(t.turn_id for t in hit.after))
+    ]
+    return Reading(asked.who, targets, True, request.query, _filters(request), bool(request.page.cursor), returned, request.reason)
