@@ -1,0 +1,290 @@
+"""The audit log: who read whom. Append-only, chained and keyed, so that a changed, missing, moved or cut-off record is found.
+
+Each record is canonical JSON under HMAC-SHA256 over itself and the record before. The head (count and MAC of the last record) is
+kept outside the table too, in a file, and written to the service's log. A record is committed before the reply leaves; if it
+cannot be, the reply is Unavailable and no text goes out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from aforesaid.model import EMPTY_SCOPE
+from aforesaid_server.access import Access, Call, Who, holds
+from aforesaid_server.errors import AforesaidError, PermissionDenied, Unavailable
+from aforesaid_server.paging import Page, Seal, binding, limit_of
+from aforesaid_server.store import ReadRow, Scope, Store
+
+log = structlog.get_logger(__name__)
+
+_GENESIS = b"\0" * 32
+_HEAD = struct.Struct(">q32s")
+_MOST_FAULTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A read to be recorded. `turns` are (pk of the agent, turn id) of the turns returned, in order; `filters` never hold the
+    query.
+    """
+
+    who: Who
+    targets: tuple[tuple[str, int | None], ...]
+    granted: bool
+    query: str = ""
+    filters: dict[str, Any] = field(default_factory=dict)
+    later_page: bool = False
+    turns: Sequence[tuple[int, str]] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    """A record as it is shown: ids that the lister may not see are left out. `time` in microseconds, `filters` JSON."""
+
+    number: int
+    time: int
+    caller_agent_id: str
+    role: str
+    target_agent_ids: tuple[str, ...]
+    method: str
+    door: str
+    granted: bool
+    query_hash: str
+    turn_ids: tuple[str, ...]
+    reason: str
+    request_id: str
+    filters: str
+    later_page: bool
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A record that is not as it was written: altered, missing, reordered or cut off."""
+
+    record: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check of the whole log found; `head` is the MAC of the last record in hexadecimal digits."""
+
+    intact: bool
+    records: int
+    head: str
+    faults: tuple[Fault, ...]
+
+
+class HeadFile:
+    """The head outside of the table: how many records there are, and the MAC of the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def read(self) -> tuple[int, bytes]:
+        """Returns count and MAC; (0, zeros) if nothing was written yet."""
+        data = os.pread(self._file, _HEAD.size, 0)
+        count, mac = _HEAD.unpack(data) if len(data) == _HEAD.size else (0, _GENESIS)
+        return count, mac
+
+    def write(self, count: int, mac: bytes) -> None:
+        """Replaces the head, durably: 40 bytes at the start of the file, within one sector."""
+        os.pwrite(self._file, _HEAD.pack(count, mac), 0)
+        os.fdatasync(self._file)
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._file)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
+
+
+class Audit:
+    """Writes, lists and checks the log."""
+
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        head: HeadFile,
+        key: bytes,
+        seal: Seal,
+        *,
+        keep_query: bool = False,
+        now: Callable[[], int] = _now,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._head = head
+        self._key = key
+        self._seal = seal
+        self._keep_query = keep_query
+        self._now = now
+        self._lock = threading.Lock()
+        self._settle_head()
+
+    def _settle_head(self) -> None:
+        """Takes in the one record that was committed just before a crash kept the head from being written."""
+        count, mac = self._head.read()
+        last = self._store.last_read()
+        if last is not None and last.number == count + 1 and hmac.compare_digest(last.mac, self._mac(mac, last.body)):
+            self._head.write(last.number, last.mac)
+
+    def _mac(self, before: bytes, body: str) -> bytes:
+        return hmac.digest(self._key, before + body.encode(), "sha256")
+
+    def query_hash(self, query: str) -> str:
+        """Returns the keyed hash of a query, in hexadecimal digits; empty for none."""
+        return hmac.digest(self._key, b"query\0" + query.encode(), "sha256").hex() if query else ""
+
+    # -- writing
+
+    def record(self, call: Call, reading: Reading) -> None:
+        """Commits one record. Raises Unavailable if it cannot be."""
+        with self._lock:
+            try:
+                last = self._store.last_read()
+                number, before = (last.number + 1, last.mac) if last else (1, _GENESIS)
+                body = self._body(call, reading, number)
+                mac = self._mac(before, body)
+                scope = reading.who.scope if reading.who.scope is not None else call.scope
+                self._store.add_read(ReadRow(number, body, mac), scope=scope, targets=reading.targets)
+                self._head.write(number, mac)
+            except (AforesaidError, OSError) as error:
+                log.error("audit record refused", request_id=call.request_id, error=type(error).__name__)  # noqa: TRY400 - the error may hold text
+                raise Unavailable("the audit log cannot be written: nothing is shown") from error
+        log.info("audit head", records=number, head=mac.hex(), request_id=call.request_id)
+
+    def _body(self, call: Call, reading: Reading, number: int) -> str:
+        who = reading.who
+        fields: dict[str, Any] = {
+            "number": number,
+            "time": self._now(),
+            "caller": who.agent_id,
+            "caller_pk": who.agent.pk if who.agent else None,
+            "scope": dict(who.scope if who.scope is not None else call.scope),
+            "role": who.role,
+            "targets": reading.targets,
+            "method": call.method,
+            "door": call.door,
+            "granted": reading.granted,
+            "query_hash": self.query_hash(reading.query),
+            "filters": reading.filters,
+            "later_page": reading.later_page,
+            "turns": list(reading.turns),
+            "reason": reading.reason,
+            "request_id": call.request_id,
+        }
+        if self._keep_query:
+            fields["query"] = reading.query
+        return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    # -- listing
+
+    def list_reads(self, call: Call, agent_id: str, page: Page, scope: Scope) -> tuple[list[ReadRecord], str]:
+        """Returns a page of records, newest first, and the next token: of itself to an agent, of its scope to a
+        user.
+        """
+        limit = limit_of(page.limit)
+        who = self._access.who(call, scope)
+        bound = binding("ListReads", agent_id, call.agent_id, dict(call.scope), dict(scope))
+        before = struct.unpack(">q", self._seal.open(page.cursor, bound))[0] if page.cursor else None
+        rows = self._rows(who, agent_id, before, limit + 1)
+        records = [self._shown(who, json.loads(row.body)) for row in rows[:limit]]
+        token = self._seal.close(struct.pack(">q", rows[limit - 1].number), bound) if len(rows) > limit else ""
+        return records, token
+
+    def _rows(self, who: Who, agent_id: str, before: int | None, limit: int) -> list[ReadRow]:
+        if who.scope is None:
+            return []
+        if not who.is_agent:
+            return self._store.reads(who.scope, (agent_id, None) if agent_id else None, before, limit)
+        if who.agent is None or agent_id not in ("", who.agent_id):
+            return []
+        return self._store.reads(EMPTY_SCOPE, (who.agent_id, who.agent.pk), before, limit)
+
+    def _shown(self, who: Who, fields: dict[str, Any]) -> ReadRecord:
+        targets = [(name, pk) for name, pk in fields["targets"] if self._sees(who, pk)]
+        own = who.agent.pk if who.agent else None
+        turns = [turn_id for pk, turn_id in fields["turns"] if (pk == own if who.is_agent else self._sees(who, pk))]
+        return ReadRecord(
+            number=fields["number"],
+            time=fields["time"],
+            caller_agent_id=fields["caller"] if self._sees(who, fields["caller_pk"]) else "",
+            role=fields["role"],
+            target_agent_ids=tuple(name for name, _ in targets),
+            method=fields["method"],
+            door=fields["door"],
+            granted=fields["granted"],
+            query_hash=fields["query_hash"],
+            turn_ids=tuple(turns),
+            reason=fields["reason"],
+            request_id=fields["request_id"],
+            filters=json.dumps(fields["filters"], ensure_ascii=False, sort_keys=True) if not who.is_agent else "",
+            later_page=fields["later_page"],
+            query=fields.get("query", ""),
+        )
+
+    def _sees(self, who: Who, pk: int | None) -> bool:
+        """Tells whether a lister may see an id; one that no agent has is the caller's own word, shown to users of its scope."""
+        if pk is None:
+            return not who.is_agent
+        agent = self._store.agent(pk)
+        return agent is not None and who.scope is not None and holds(agent.scope, who.scope)
+
+    # -- checking
+
+    def verify(self, call: Call) -> Verification:
+        """Checks the whole log. Raises PermissionDenied for an agent."""
+        if call.agent_id:
+            raise PermissionDenied("x-agent-id: agents may not verify the audit log")
+        with self._lock:  # a record is written to the table first and to the head second
+            return self._verify()
+
+    def _verify(self) -> Verification:
+        faults: list[Fault] = []
+        before, expected, macs = _GENESIS, 1, 0
+        head_count, head_mac = self._head.read()
+        at_head = _GENESIS
+        for row in self._store.all_reads():
+            while expected < row.number and len(faults) < _MOST_FAULTS:
+                faults.append(Fault(expected, "missing"))
+                expected += 1
+            faults += self._faults_of(row, before)
+            before, expected, macs = row.mac, row.number + 1, macs + 1
+            if row.number == head_count:
+                at_head = row.mac
+        last = expected - 1
+        if last < head_count:
+            faults += [Fault(number, "cut off") for number in range(last + 1, min(head_count, last + _MOST_FAULTS) + 1)]
+        elif last > head_count:
+            faults.append(Fault(head_count + 1, "altered: the head outside of the table does not know it"))
+        elif not hmac.compare_digest(at_head, head_mac):
+            faults.append(Fault(head_count, "altered: the head outside of the table is another one"))
+        return Verification(not faults, macs, before.hex() if macs else "", tuple(faults[:_MOST_FAULTS]))
+
+    def _faults_of(self, row: ReadRow, before: bytes) -> list[Fault]:
+        try:
+            written = json.loads(row.body)["number"]
+        except (ValueError, KeyError, TypeError):
+            return [Fault(row.number, "altered")]
+        if written != row.number:
+            return [Fault(row.number, f"reordered: it was written as record {written}")]
+        if not hmac.compare_digest(row.mac, self._mac(before, row.body)):
+            return [Fault(row.number, "altered")]
+        return []
