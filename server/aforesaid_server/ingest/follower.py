@@ -1,0 +1,175 @@
+"""The follower: reads the store's change log and brings the index up to it, in a thread of its own. A rebuild is the same, from
+change 0.
+
+An index that is missing, damaged or of another analyser, schema or choice of parts is built anew in a folder beside and then
+swapped in; it is never mended. What is left of an earlier try is removed first.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from aforesaid_server.errors import AforesaidError
+from aforesaid_server.index import Batch
+from aforesaid_server.index.document import Documents, split
+from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.index.tantivy import Damaged, TantivyIndex
+from aforesaid_server.store import Put, Store
+
+log = structlog.get_logger(__name__)
+
+LAG_SECONDS = 0.5
+"""How long the turns of a write wait for the engine at most, when it keeps up."""
+_BATCH_TURNS = 4_000
+_BATCH_BYTES = 32 * 1024 * 1024
+_RETRY_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the index has come. `ready` tells whether searches are answered; `why` says in a sentence why not."""
+
+    ready: bool
+    why: str
+    done: int
+    of: int
+
+
+class Follower:
+    """Owns the index folder and the thread that fills it."""
+
+    def __init__(self, store: Store, live: LiveIndex, documents: Documents, folder: Path) -> None:
+        self._store = store
+        self._live = live
+        self._documents = documents
+        self._folder = folder
+        self._engine: TantivyIndex | None = None
+        self._stopping = threading.Event()
+        self._progress = Progress(False, "the index is being opened", 0, 0)
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    @property
+    def progress(self) -> Progress:
+        """How far the index has come."""
+        return self._progress
+
+    def start(self) -> None:
+        """Begins to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops following; what the engine lacks is read from the log at the next start."""
+        self._stopping.set()
+        self._live.hurry(0)
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._engine is not None:
+            self._engine.close()
+
+    # -- the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except AforesaidError as error:
+                self._report("the store or the index cannot be read", error)
+            except BaseException as error:  # tantivy's panics are no Exception
+                if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                    raise
+                self._report("the index has failed", error)
+                self._abandon()
+            self._stopping.wait(0 if self._stopping.is_set() else _RETRY_SECONDS)
+
+    def _report(self, why: str, error: BaseException) -> None:
+        ready = self._progress.ready
+        self._progress = Progress(ready, why, self._progress.done, self._progress.of)
+        log.error("follower failed", why=why, error=type(error).__name__)
+
+    def _abandon(self) -> None:
+        """Gives up an engine that failed; the next round builds another."""
+        self._live.use(None)
+        self._progress = Progress(False, "the index has failed and will be rebuilt", 0, 0)
+        self._engine = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _follow(self) -> None:
+        engine = self._engine or self._opened() or self._rebuilt()
+        if engine is None:
+            return
+        self._engine = engine
+        self._catch_up(engine, "the index takes in what was written since")
+        self._live.use(engine)
+        self._progress = Progress(True, "", engine.head, engine.head)
+        while not self._stopping.is_set():
+            self._live.wait_for_work(LAG_SECONDS)
+            self._catch_up(engine, "")
+
+    def _catch_up(self, engine: TantivyIndex, why: str) -> None:
+        while not self._stopping.is_set() and (batch := self._next(engine.head)) is not None:
+            self._live.apply(engine, batch)
+            if why:
+                self._progress = Progress(False, why, engine.head, self._store.head())
+
+    def _next(self, after: int) -> Batch | None:
+        """Reads the next batch of the log, None at its end."""
+        changes = self._store.changes(after, _BATCH_TURNS)
+        if not changes:
+            return None
+        size = 0
+        for count, change in enumerate(changes, 1):
+            size += change.place.turn.content_length if isinstance(change, Put) and change.place else 0
+            if size > _BATCH_BYTES:
+                changes = changes[:count]
+                break
+        brought = split(changes, self._documents)
+        return Batch(brought.position, [one.document for one in brought.fresh], brought.forget, brought.forget_conversations)
+
+    # -- the folder
+
+    def _opened(self) -> TantivyIndex | None:
+        """Opens the index, None if there is none, or one that cannot be used."""
+        mark = self._folder / "fingerprint.json"
+        try:
+            if json.loads(mark.read_text())["fingerprint"] != self._documents.fingerprint:
+                log.info("index of another analyser or schema: rebuilding")
+                return None
+            engine = TantivyIndex(self._folder)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, Damaged) as error:
+            log.warning("index cannot be opened: rebuilding", error=type(error).__name__)
+            return None
+        if engine.head > self._store.head():
+            log.warning("index is ahead of the store: rebuilding")
+            engine.close()
+            return None
+        return engine
+
+    def _rebuilt(self) -> TantivyIndex | None:
+        """Builds the index in a folder beside and swaps it in; None if told to stop meanwhile."""
+        beside = self._folder.with_name(self._folder.name + ".building")
+        shutil.rmtree(beside, ignore_errors=True)
+        total = self._store.head()
+        why = "the index is being rebuilt"
+        self._progress = Progress(False, why, 0, total)
+        started = time.monotonic()
+        engine = TantivyIndex(beside)
+        while not self._stopping.is_set() and (batch := self._next(engine.head)) is not None:
+            engine.apply(batch)
+            self._progress = Progress(False, why, engine.head, max(total, engine.head))
+        engine.close()
+        if self._stopping.is_set():
+            return None
+        (beside / "fingerprint.json").write_text(json.dumps({"fingerprint": self._documents.fingerprint}))
+        shutil.rmtree(self._folder, ignore_errors=True)
+        beside.rename(self._folder)
+        log.info("index rebuilt", changes=total, seconds=round(time.monotonic() - started, 3))
+        return TantivyIndex(self._folder)

@@ -1,0 +1,200 @@
+"""Writing: validate, find the words, store, answer. The commit itself makes the turns findable.
+
+Words are found before the store's transaction begins: if they cannot be, nothing is written. Bulk import alone does not wait for
+that; its turns come in through the follower.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from aforesaid.model import Turn
+from aforesaid_server.access import Access, Call, Who, joined, no_such_agent
+from aforesaid_server.errors import (
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+)
+from aforesaid_server.index.document import Documents, split
+from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
+from aforesaid_server.store import (
+    AgentKey,
+    Append,
+    Change,
+    NewTurn,
+    Scope,
+    Store,
+    StoredAgent,
+    Tombstoned,
+    Written,
+)
+from aforesaid_server.text.transcript import measure, text_of, well_formed
+
+MOST_FRESH = 1_000
+"""Turns that wait for the engine; past that, writers wait for it."""
+_PATIENCE_SECONDS = 30.0
+LONGEST_TURN = 32 * 1024 * 1024
+"""Bytes of one turn's text."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
+
+
+class Writer:
+    """Takes turns, conversations and changes of agents."""
+
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        live: LiveIndex,
+        documents: Documents,
+        *,
+        now: Callable[[], int] = _now,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._live = live
+        self._documents = documents
+        self._now = now
+
+    # -- conversations
+
+    def append(self, call: Call, request: AppendRequest) -> Written:
+        """Appends turns to a conversation."""
+        agent = self._target(call, request.agent_id, request.scope)
+        turns = self._prepared(request.turns, "turns")
+        self._wait_for_room(call)
+        written = self._store.append(Append(agent, request.conversation_id, turns), now=self._now())
+        self._show(written.changes)
+        return written
+
+    def write(self, call: Call, request: WriteRequest) -> Written:
+        """Writes a whole conversation."""
+        conversation = request.conversation
+        if not conversation.conversation_id:
+            raise InvalidArgument("conversation.conversation_id", "must not be empty")
+        agent = self._target(call, conversation.agent_id, request.scope, "conversation.agent_id")
+        turns = self._prepared(conversation.turns, "conversation.turns")
+        self._wait_for_room(call)
+        whole = Append(agent, conversation.conversation_id, turns, conversation.title, conversation.source)
+        written = self._store.write(whole, expected_revision=request.expected_revision, now=self._now())
+        self._show(written.changes)
+        return written
+
+    def delete(self, call: Call, request: DeleteRequest) -> None:
+        """Deletes a conversation."""
+        agent = self._target(call, request.agent_id, request.scope)
+        if agent.pk is None:
+            raise no_such_agent(agent.agent_id)
+        self._show(self._store.delete(agent.pk, request.conversation_id, now=self._now()))
+
+    def import_batch(self, call: Call, items: Sequence[ImportItem], tally: ImportTally) -> None:
+        """Takes turns of many conversations in one transaction and counts them. The index follows."""
+        appends = []
+        kept: list[ImportItem] = []
+        for item in items:
+            try:
+                appends.append(self._append_of(call, item))
+                kept.append(item)
+            except (NotFound, PermissionDenied, ResourceExhausted) as error:
+                tally.skip(item, error.message)
+        before = self._store.head()
+        results = self._store.append_many(appends, now=self._now()) if appends else []
+        for item, result in zip(kept, results, strict=True):
+            if isinstance(result, Tombstoned):
+                tally.skip(item, "the conversation is tombstoned")
+                continue
+            for turn in result.turns:
+                tally.added += turn.outcome == "added"
+                tally.replaced += turn.outcome == "replaced"
+                tally.unchanged += turn.outcome == "unchanged"
+        after = self._store.head()
+        if after > before:
+            self._live.imported(before + 1, after)
+
+    def _append_of(self, call: Call, item: ImportItem) -> Append:
+        agent, conversation = item.agent, item.conversation
+        key = self._target(call, agent.agent_id, item.scope, "agent.agent_id")
+        if key.pk is None and call.agent_id == "":
+            key = AgentKey(key.agent_id, key.scope, None, agent.name, agent.role, agent.parent_agent_id)
+        turns = self._prepared(conversation.turns, "turns")
+        return Append(key, conversation.conversation_id, turns, conversation.title, conversation.source)
+
+    def _target(self, call: Call, agent_id: str, scope: Scope, field: str = "agent_id") -> AgentKey:
+        return self._access.writable(self._access.who(call, scope), agent_id, scope, field)
+
+    def _prepared(self, turns: Sequence[Turn], field: str) -> list[NewTurn]:
+        prepared = []
+        for place, turn in enumerate(turns):
+            text = well_formed(text_of(turn.parts))
+            measured = measure(text)
+            if measured.content_length > LONGEST_TURN:
+                raise ResourceExhausted(f"{field}[{place}]: {measured.content_length} bytes, at most {LONGEST_TURN} are allowed")
+            prepared.append(NewTurn(turn.turn_id, turn.role, turn.parts, turn.created_at, measured.content_length, measured.digest))
+        return prepared
+
+    def _wait_for_room(self, call: Call) -> None:
+        """Waits for an engine that fell behind, so that searches have little to scan."""
+        call.patience.check()
+        if not self._live.wait_for_room(MOST_FRESH, _PATIENCE_SECONDS):
+            raise Unavailable("the index is behind: try again later")
+
+    def _show(self, changes: Sequence[Change]) -> None:
+        if changes:
+            self._live.add(split(changes, self._documents))
+
+    # -- agents
+
+    def update_agent(self, call: Call, request: UpdateRequest) -> StoredAgent:
+        """Changes an agent's fields; a user makes it so if it does not exist."""
+        who = self._access.who(call, request.scope)
+        agent, mask = request.agent, request.mask or _populated(request)
+        if not agent.agent_id and not who.is_agent:
+            raise InvalidArgument("agent.agent_id", "is empty: a user names the agent")
+        if unknown := mask - {"name", "role", "archived", "parent_agent_id", "scope"}:
+            raise InvalidArgument("update_mask", f"{min(unknown)} is not a field that can change")
+        if who.is_agent:
+            self._check_own_name(who, agent.agent_id, mask)
+        narrower = joined(request.scope, agent.scope) if "scope" in mask else request.scope
+        if narrower is None:
+            raise InvalidArgument("agent.scope", "contradicts the scope of the request")
+        key = self._key(who, call, agent.agent_id, narrower)
+        if "scope" in mask and key.pk is not None and dict(key.scope) != dict(joined(key.scope, agent.scope) or {}):
+            raise InvalidArgument("agent.scope", "never changes")
+        return self._store.update_agent(
+            key,
+            name=agent.name if "name" in mask else None,
+            role=agent.role if "role" in mask else None,
+            archived=agent.archived if "archived" in mask else None,
+            parent_agent_id=agent.parent_agent_id if "parent_agent_id" in mask else None,
+        )
+
+    def _check_own_name(self, who: Who, agent_id: str, mask: frozenset[str]) -> None:
+        if agent_id not in ("", who.agent_id) or who.agent is None:
+            raise PermissionDenied("agent.agent_id: an agent may change its own name only")
+        if mask - {"name"}:
+            raise PermissionDenied(f"update_mask: an agent may change its own name, not its {min(mask - {'name'})}")
+
+    def _key(self, who: Who, call: Call, agent_id: str, scope: Scope) -> AgentKey:
+        if scope and not who.is_agent:
+            who = self._access.who(call, scope)
+        return self._access.writable(who, agent_id, scope, "agent.agent_id")
+
+
+def _populated(request: UpdateRequest) -> frozenset[str]:
+    """Returns the fields that hold something: what an absent mask means, as in AIP-134."""
+    agent = request.agent
+    fields = {
+        "name": agent.name,
+        "role": agent.role,
+        "archived": agent.archived,
+        "parent_agent_id": agent.parent_agent_id,
+        "scope": agent.scope,
+    }
+    return frozenset(name for name, value in fields.items() if value)
