@@ -1,7 +1,7 @@
 """The keys of a deployment: one secret in the data folder, made on first use, and what is derived from it.
 
-Whoever has the secret can read page tokens and rewrite the audit log unseen; the file is its owner's alone. Losing it makes old page
-tokens worthless and the audit log unverifiable, nothing else.
+Whoever has the secret can read page tokens and rewrite the audit log unseen; the file is its owner's alone. Losing it makes old
+page tokens worthless and the audit log unverifiable, nothing else.
 """
 
 from __future__ import annotations

@@ -147,6 +147,10 @@ class Index(Protocol):
         """Returns the lists of now with the head that they show."""
         ...
 
+    def answers(self) -> bool:
+        """Tells whether the engine can still be searched: false for one whose files are gone or damaged."""
+        ...
+
     def close(self) -> None:
         """Lets go of files and threads."""
         ...

@@ -7,39 +7,56 @@ are scanned with the judge, and are merged with the engine's lists by the same k
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from aforesaid_server.errors import Unavailable
+from aforesaid_server.errors import AforesaidError, Unavailable
 from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Index, Lists, Reach, Weighed
 from aforesaid_server.index.document import Brought, Fresh
 from aforesaid_server.index.memory import MemoryLists
 from aforesaid_server.query.judge import Question
 
+_T = TypeVar("_T")
+
 
 class MergedLists(Lists):
-    """An engine's lists with the fresh turns merged in. A fresh turn hides what the engine knows under the same number."""
+    """An engine's lists with the fresh turns merged in. A fresh turn hides what the engine knows under the same number.
 
-    def __init__(self, engine: Lists, fresh: Sequence[Document]) -> None:
+    Raises Unavailable where the engine is found to be broken; `broken` is then told.
+    """
+
+    def __init__(self, index: Index, engine: Lists, fresh: Sequence[Document], broken: Callable[[], None]) -> None:
+        self._index = index
+        self._broken = broken
         self._engine = engine
         self._fresh = MemoryLists(fresh)
         self._hidden = self._fresh.numbers
 
     def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
         """Returns up to `limit` matches in order, after one that came before."""
-        engine = self._engine.matches(question, reach, after, limit + len(self._hidden))
+        engine = self._ask(lambda: self._engine.matches(question, reach, after, limit + len(self._hidden)))
         return self._merged(engine, self._fresh.matches(question, reach, after, limit), limit)
 
     def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
         """Returns up to `limit` turns of `near` in order, after one that came before."""
-        engine = self._engine.near(question, reach, after, limit + len(self._hidden))
+        engine = self._ask(lambda: self._engine.near(question, reach, after, limit + len(self._hidden)))
         return self._merged(engine, self._fresh.near(question, reach, after, limit), limit)
 
     def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
         """Returns the engine's best turns. Weights of two engines cannot be compared: the fresh ones wait for the engine's next
         commit.
         """
-        found = self._engine.partial(question, reach, every_word=every_word)
+        found = self._ask(lambda: self._engine.partial(question, reach, every_word=every_word))
         return [weighed for weighed in found if weighed.number not in self._hidden][:MOST_PARTIAL]
+
+    def _ask(self, look_up: Callable[[], _T]) -> _T:
+        try:
+            return look_up()
+        except BaseException as error:  # tantivy's panics are no Exception
+            if isinstance(error, (AforesaidError, KeyboardInterrupt, SystemExit)) or self._index.answers():
+                raise
+            self._broken()
+            raise Unavailable("the index has failed and will be rebuilt: see /readyz") from error
 
     def _merged(self, engine: Iterable[Found], fresh: list[Found], limit: int) -> list[Found]:
         return sorted([*(found for found in engine if found.number not in self._hidden), *fresh])[:limit]
@@ -55,6 +72,7 @@ class LiveIndex:
         self._fresh: dict[int, Fresh] = {}
         self._imported: list[tuple[int, int]] = []
         self._latest = 0
+        self._failed = False
         self._changed = threading.Condition()
         self._work = threading.Event()
         self._urgent = threading.Event()
@@ -68,7 +86,19 @@ class LiveIndex:
                 raise Unavailable("the index is being rebuilt: see /readyz")
             head, lists = self._engine.lists()
             fresh = [fresh.document for fresh in self._fresh.values() if fresh.position > head]
-        return MergedLists(lists, fresh) if fresh else lists
+            return MergedLists(self._engine, lists, fresh, self._break)
+
+    def _break(self) -> None:
+        with self._changed:
+            self._failed = True
+        self._urgent.set()
+        self._work.set()
+
+    def take_failure(self) -> bool:
+        """Tells, once, whether a search found the engine broken."""
+        with self._changed:
+            failed, self._failed = self._failed, False
+            return failed
 
     @property
     def pending(self) -> int:

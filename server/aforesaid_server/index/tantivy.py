@@ -156,6 +156,18 @@ class TantivyIndex:
         made.add_integer("ts", document.created_at)
         return made
 
+    def answers(self) -> bool:
+        """Tells whether a search that any sound index answers is answered."""
+        try:
+            self._index.reload()
+            self._index.searcher().search(Query.term_query(self._schema, "marker", _HEAD, "basic"), limit=1)
+            self.vocabulary.holders("aforesaid")
+        except BaseException as error:  # panics are no Exception
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            return False
+        return True
+
     def close(self) -> None:
         """Waits for merges and lets go of the locks."""
         self._writer.wait_merging_threads()

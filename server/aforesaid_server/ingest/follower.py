@@ -42,6 +42,10 @@ class Progress:
     of: int
 
 
+class Broken(Exception):
+    """A search found that the index no longer answers."""
+
+
 class Follower:
     """Owns the index folder and the thread that fills it."""
 
@@ -110,6 +114,8 @@ class Follower:
         self._progress = Progress(True, "", engine.head, engine.head)
         while not self._stopping.is_set():
             self._live.wait_for_work(LAG_SECONDS)
+            if self._live.take_failure():
+                raise Broken
             self._catch_up(engine, "")
 
     def _catch_up(self, engine: TantivyIndex, why: str) -> None:

@@ -104,7 +104,6 @@ class Writer:
                 kept.append(item)
             except (NotFound, PermissionDenied, ResourceExhausted) as error:
                 tally.skip(item, error.message)
-        before = self._store.head()
         results = self._store.append_many(appends, now=self._now()) if appends else []
         for item, result in zip(kept, results, strict=True):
             if isinstance(result, Tombstoned):
@@ -114,9 +113,9 @@ class Writer:
                 tally.added += turn.outcome == "added"
                 tally.replaced += turn.outcome == "replaced"
                 tally.unchanged += turn.outcome == "unchanged"
-        after = self._store.head()
-        if after > before:
-            self._live.imported(before + 1, after)
+        numbers = [change.number for result in results if isinstance(result, Written) for change in result.changes]
+        if numbers:
+            self._live.imported(numbers[0], numbers[-1])
 
     def _append_of(self, call: Call, item: ImportItem) -> Append:
         agent, conversation = item.agent, item.conversation

@@ -91,4 +91,5 @@ class ReadReply:
     turns: Sequence[StoredTurn]
     next_offset: int
 
+
 __all__ = ["ContextTurn", "Hit", "Page", "ReadReply", "ReadRequest", "SearchReply", "SearchRequest"]

@@ -32,6 +32,7 @@ CONTEXT_CHARACTERS = 4_000
 CONTEXT_BYTES = 1_048_576
 """Bytes of all turns beside hits in one reply."""
 _HURRY_SECONDS = 1.0
+_MOST_AT_ONCE = 1_000
 _HIGHEST_AROUND = 10
 
 LookUp = Callable[[Question, Reach, Found | None, int], list[Found]]
@@ -155,14 +156,15 @@ class Searcher:
         """Fills a page of one list, and looks one turn further to tell whether it is the last."""
         kept: list[tuple[Found, TurnInPlace]] = []
         last = after
+        wanted = asked.limit + 1
         while not done and len(kept) <= asked.limit:
             call.patience.check()
-            wanted = asked.limit + 1 - len(kept)
             found = look_up(asked.question, asked.reach, last, wanted)
             turns = self._store.turns([one.number for one in found])
             kept += [(one, turns[one.number]) for one in found if one.number in turns]
             done = len(found) < wanted
             last = found[-1] if found else last
+            wanted = min(2 * wanted, _MOST_AT_ONCE)  # a deleted conversation may lie in the index a while longer
         if len(kept) > asked.limit:
             kept, done = kept[: asked.limit], False
         shown_last = kept[-1][0] if kept else after
