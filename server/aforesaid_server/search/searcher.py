@@ -76,6 +76,7 @@ class Searcher:
         """Returns one page of the lists."""
         asked = self._asked(call, request)
         as_of = time.time_ns() // 1_000
+        pending = self._live.pending  # asked first: 0 means that the lists hold all
         lists = self._live.lists()
         matches, near, partial, position = self._page(call, asked, lists)
         call.patience.check()
@@ -87,7 +88,7 @@ class Searcher:
             partial=self._hits(asked.question, Shown.PARTIAL, partial, around),
             next_page_token=self._seal.close(position.pack(), asked.bound_to) if position is not None else "",
             notice="",
-            turns_pending=self._live.pending,
+            turns_pending=pending,
             as_of=as_of,
         )
         if asked.readable.recorded:

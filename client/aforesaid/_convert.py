@@ -1,0 +1,313 @@
+"""Between the plain values and the messages of the wire, both ways; no network, no rules.
+
+What the service would refuse (a limit below 0, a name that is too long) is sent as it is: its answer names the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Literal, TypeAlias, assert_never
+
+from protobuf import Oneof
+from protobuf.wkt import FieldMask, Timestamp
+
+from aforesaid._errors import InvalidArgument
+from aforesaid._replies import (
+    Appended,
+    AuditCheck,
+    AuditFault,
+    ContextTurn,
+    Imported,
+    LeftOut,
+    ReadRecord,
+    SearchHit,
+    SearchPage,
+    StoredConversation,
+    StoredTurn,
+)
+from aforesaid.agent.v1 import agent_service_pb, audit_service_pb, conversation_service_pb, types_pb
+from aforesaid.model import Agent, Conversation, File, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+
+When: TypeAlias = int | datetime
+Match: TypeAlias = Literal["all_words", "any_word"]
+Words: TypeAlias = Literal["stemmed", "as_typed"]
+
+# The wire tells why turns were skipped in words only.
+_TOMBSTONED = "tombstoned"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MATCHES: Mapping[str, types_pb.Match] = {"all_words": types_pb.Match.ALL_WORDS, "any_word": types_pb.Match.ANY_WORD}
+_WORDS: Mapping[str, types_pb.Words] = {"stemmed": types_pb.Words.STEMMED, "as_typed": types_pb.Words.AS_TYPED}
+
+
+def micros(field: str, when: When) -> int:
+    """Returns microseconds since 1970 for a time. Raises InvalidArgument for a datetime without a zone."""
+    if isinstance(when, int):
+        return when
+    if when.tzinfo is None:
+        raise InvalidArgument.of(field, f"must have a time zone: {when.isoformat()}")
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def timestamp(value: int | None) -> Timestamp | None:
+    """Returns the message for microseconds since 1970."""
+    if value is None:
+        return None
+    seconds, rest = divmod(value, 1_000_000)
+    return Timestamp(seconds=seconds, nanos=rest * 1000)
+
+
+def search_request(
+    query: str,
+    *,
+    agent_id: str = "",
+    conversation_id: str = "",
+    roles: Iterable[str] = (),
+    since: When | None = None,
+    until: When | None = None,
+    project: str = "",
+    match: Match = "all_words",
+    words: Words = "stemmed",
+    around: int = 0,
+    every_agent: bool = False,
+    reason: str = "",
+    scope: Mapping[str, str] | None = None,
+    limit: int = 0,
+    cursor: str = "",
+) -> agent_service_pb.SearchTranscriptsRequest:
+    """Builds a search. Raises InvalidArgument for a `match` or `words` that does not exist."""
+    if match not in _MATCHES:
+        raise InvalidArgument.of("match", f"must be one of {', '.join(_MATCHES)}: {match}")
+    if words not in _WORDS:
+        raise InvalidArgument.of("words", f"must be one of {', '.join(_WORDS)}: {words}")
+    return agent_service_pb.SearchTranscriptsRequest(
+        query=query,
+        pagination=types_pb.Pagination(limit=limit, cursor=cursor),
+        agent_id=agent_id,
+        conversation_id=conversation_id,
+        roles=list(roles),
+        since=None if since is None else timestamp(micros("since", since)),
+        until=None if until is None else timestamp(micros("until", until)),
+        project=project,
+        match=_MATCHES[match],
+        words=_WORDS[words],
+        around=around,
+        every_agent=every_agent,
+        reason=reason,
+        scope=dict(scope or {}),
+    )
+
+
+def field_mask(fields: Iterable[str]) -> FieldMask:
+    """Returns the message that names fields."""
+    return FieldMask(paths=list(fields))
+
+
+def agent_message(agent: Agent) -> types_pb.Agent:
+    """Returns the message for an agent."""
+    return types_pb.Agent(
+        agent_id=agent.agent_id,
+        name=agent.name,
+        role=agent.role,
+        archived=agent.archived,
+        scope=dict(agent.scope),
+        parent_agent_id=agent.parent_agent_id,
+    )
+
+
+def conversation_message(conversation: Conversation, *, with_turns: bool = True) -> types_pb.Conversation:
+    """Returns the message for a conversation that is to be written."""
+    source = conversation.source
+    return types_pb.Conversation(
+        conversation_id=conversation.conversation_id,
+        agent_id=conversation.agent_id,
+        title=conversation.title,
+        turns=[turn_message(turn) for turn in conversation.turns] if with_turns else [],
+        source=None if source == Source() else types_pb.Source(format=source.format, file=source.file, project=source.project),
+    )
+
+
+def turn_message(turn: Turn) -> types_pb.Turn:
+    """Returns the message for a turn that is to be written."""
+    return types_pb.Turn(
+        turn_id=turn.turn_id,
+        role=turn.role,
+        parts=[part_message(part) for part in turn.parts],
+        created_at=timestamp(turn.created_at),
+    )
+
+
+def part_message(part: Part) -> types_pb.Part:
+    """Returns the message for a part."""
+    match part:
+        case Text(text):
+            said: Oneof[Literal["text"], str] = Oneof("text", text)
+            return types_pb.Part(kind=said)
+        case Reasoning(text):
+            thought: Oneof[Literal["reasoning"], str] = Oneof("reasoning", text)
+            return types_pb.Part(kind=thought)
+        case ToolCall(name, arguments, call_id):
+            message = types_pb.ToolCall(name=name, arguments=arguments, call_id=call_id)
+            call: Oneof[Literal["tool_call"], types_pb.ToolCall] = Oneof("tool_call", message)
+            return types_pb.Part(kind=call)
+        case ToolResult():
+            result: Oneof[Literal["tool_result"], types_pb.ToolResult] = Oneof("tool_result", _result_message(part))
+            return types_pb.Part(kind=result)
+        case File(media_type, name):
+            file: Oneof[Literal["file"], types_pb.File] = Oneof("file", types_pb.File(media_type=media_type, name=name))
+            return types_pb.Part(kind=file)
+        case _:
+            assert_never(part)
+
+
+def _result_message(result: ToolResult) -> types_pb.ToolResult:
+    if result.is_json:
+        json: Oneof[Literal["json"], str] = Oneof("json", result.content)
+        return types_pb.ToolResult(call_id=result.call_id, content=json, is_error=result.is_error)
+    text: Oneof[Literal["text"], str] = Oneof("text", result.content)
+    return types_pb.ToolResult(call_id=result.call_id, content=text, is_error=result.is_error)
+
+
+def _time(message: Timestamp | None) -> int | None:
+    return None if message is None else message.seconds * 1_000_000 + message.nanos // 1000
+
+
+def part_of(message: types_pb.Part) -> Part:
+    """Returns the part for a message; one of a kind that this version does not know is an empty text."""
+    match message.kind:
+        case Oneof("text", str(text)):
+            return Text(text)
+        case Oneof("reasoning", str(text)):
+            return Reasoning(text)
+        case Oneof("tool_call", types_pb.ToolCall() as call):
+            return ToolCall(call.name, call.arguments, call.call_id)
+        case Oneof("tool_result", types_pb.ToolResult() as result):
+            content = result.content
+            is_json = content is not None and content.field == "json"
+            return ToolResult(content.value if content is not None else "", result.call_id, is_json, result.is_error)
+        case Oneof("file", types_pb.File() as file):
+            return File(file.media_type, file.name)
+        case _:
+            return Text("")
+
+
+def agent_of(message: types_pb.Agent | None) -> Agent:
+    """Returns the agent for a message."""
+    message = message or types_pb.Agent()
+    return Agent(
+        message.agent_id, message.name, message.role, message.archived, dict(message.scope), parent_agent_id=message.parent_agent_id
+    )
+
+
+def turn_of(message: types_pb.Turn) -> StoredTurn:
+    """Returns the turn for a message."""
+    return StoredTurn(
+        turn_id=message.turn_id,
+        seq=message.seq,
+        role=message.role,
+        parts=tuple(part_of(part) for part in message.parts),
+        created_at=_time(message.created_at),
+        content_offset=message.content_offset,
+        content_length=message.content_length,
+    )
+
+
+def conversation_of(message: types_pb.Conversation | None) -> StoredConversation:
+    """Returns the conversation for a message."""
+    message = message or types_pb.Conversation()
+    source = message.source or types_pb.Source()
+    return StoredConversation(
+        conversation_id=message.conversation_id,
+        agent_id=message.agent_id,
+        title=message.title,
+        source=Source(source.format, source.file, source.project),
+        revision=message.revision,
+        created_at=_time(message.created_at),
+        updated_at=_time(message.updated_at),
+        turn_count=message.turn_count,
+        content_length=message.content_length,
+    )
+
+
+def page_of(message: agent_service_pb.SearchTranscriptsResponse) -> SearchPage:
+    """Returns the page for the answer to a search."""
+    freshness = message.freshness or types_pb.Freshness()
+    return SearchPage(
+        matches=tuple(hit_of(hit) for hit in message.matches),
+        near=tuple(hit_of(hit) for hit in message.near),
+        partial=tuple(hit_of(hit) for hit in message.partial),
+        next_page_token=message.next_page_token,
+        notice=message.notice,
+        turns_pending=freshness.turns_pending,
+        as_of=_time(freshness.as_of),
+    )
+
+
+def hit_of(message: types_pb.SearchHit) -> SearchHit:
+    """Returns the hit for a message."""
+    return SearchHit(
+        agent_id=message.agent_id,
+        name=message.name,
+        archived=message.archived,
+        parent_agent_id=message.parent_agent_id,
+        conversation_id=message.conversation_id,
+        title=message.title,
+        turn_id=message.turn_id,
+        seq=message.seq,
+        role=message.role,
+        created_at=_time(message.created_at),
+        snippet=message.snippet,
+        score=message.score,
+        content_offset=message.content_offset,
+        content_length=message.content_length,
+        digest=message.digest,
+        before=tuple(_context_of(turn) for turn in message.before),
+        after=tuple(_context_of(turn) for turn in message.after),
+    )
+
+
+def _context_of(message: types_pb.ContextTurn) -> ContextTurn:
+    return ContextTurn(message.turn_id, message.seq, message.role, message.text, message.cut, _time(message.created_at))
+
+
+def appended_of(message: conversation_service_pb.AppendTurnsResponse) -> Appended:
+    """Returns what an append made."""
+    return Appended(message.revision, tuple(turn_of(turn) for turn in message.turns))
+
+
+def imported_of(message: conversation_service_pb.ImportTurnsResponse) -> Imported:
+    """Returns what one stream of an import took. Somebody deleted a tombstoned conversation; any other skip is a refusal."""
+    left_out = [LeftOut(skip.agent_id, skip.conversation_id, skip.turns, skip.reason) for skip in message.skipped]
+    return Imported(
+        added=message.turns_added,
+        replaced=message.turns_replaced,
+        unchanged=message.turns_unchanged,
+        skipped=tuple(left for left in left_out if _TOMBSTONED in left.reason),
+        refused=tuple(left for left in left_out if _TOMBSTONED not in left.reason),
+    )
+
+
+def record_of(message: audit_service_pb.ReadRecord) -> ReadRecord:
+    """Returns the record for a message."""
+    return ReadRecord(
+        time=_time(message.time),
+        caller_agent_id=message.caller_agent_id,
+        role=message.role,
+        target_agent_ids=tuple(message.target_agent_ids),
+        method=message.method,
+        door=message.door,
+        granted=message.granted,
+        query_hash=message.query_hash,
+        turn_ids=tuple(message.turn_ids),
+        reason=message.reason,
+        request_id=message.request_id,
+        filters=message.filters,
+        later_page=message.later_page,
+        query=message.query,
+    )
+
+
+def check_of(message: audit_service_pb.VerifyAuditResponse) -> AuditCheck:
+    """Returns what a check of the audit log found."""
+    faults = tuple(AuditFault(fault.record, fault.problem) for fault in message.faults)
+    return AuditCheck(message.intact, message.records, message.head, faults)

@@ -1,0 +1,135 @@
+"""What every command has in common: help, version, usage errors, no service, Ctrl-C, a reader that has seen enough."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+import aforesaid
+from aforesaid._config import SETTINGS
+from aforesaid.cli import commands, run
+from scripts.running_server import EXAMPLES
+from tests.cli.conftest import SECONDS, Command, Ended, bare, command_line
+
+COMMANDS = sorted(commands.commands)
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr() == (f"aforesaid {aforesaid.__version__}\n", "")
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_names_every_command(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([flag]) == 0
+    told, errors = capsys.readouterr()
+    assert errors == ""
+    assert [line.split()[0] for line in told.partition("Commands:\n")[2].splitlines()] == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_names_every_setting_and_its_variable(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for setting in SETTINGS:
+        assert f"{setting.flag} {setting.placeholder}" in told
+        assert f"[{setting.variable}" in told
+    assert "Exit code: " in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["find", "x"], "aforesaid: no such command 'find'; try 'aforesaid --help'\n"),
+        (["search"], "aforesaid: missing argument 'QUERY...'; try 'aforesaid search --help'\n"),
+        (["import"], "aforesaid: missing argument 'PATH...'; try 'aforesaid import --help'\n"),
+        (
+            ["search", "x", "--limit", "many"],
+            "aforesaid: invalid value for '--limit': 'many' is not a valid integer; try 'aforesaid search --help'\n",
+        ),
+        (
+            ["search", "x", "--url", "example"],
+            "aforesaid: url: must begin with http:// or https:// and name a host: example (--url or AFORESAID_URL)\n",
+        ),
+        (
+            ["search", "x", "--as", "a\udc80"],
+            "aforesaid: agent_id: must be UTF-8: 'a\\udc80' (--as or AFORESAID_AGENT_ID)\n",
+        ),
+        (
+            ["search", "x", "--timeout", "0"],
+            "aforesaid: timeout: must be more than 0 and at most 9999999 seconds: 0.0 (--timeout or AFORESAID_TIMEOUT)\n",
+        ),
+    ],
+)
+def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    assert capsys.readouterr() == ("", told)
+
+
+def test_without_a_command_help_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    told = capsys.readouterr()
+    assert (told.out, "Commands:" in told.err) == ("", True)
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address of this machine where nothing listens."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_search_without_a_service(nobody: str, piped: Command) -> None:
+    told = f"aforesaid: cannot reach {nobody}: connection refused; `aforesaid-server serve` starts a service\n"
+    assert piped("search", "x", environment={"AFORESAID_URL": nobody}) == Ended(2, "", told)
+
+
+def test_an_import_without_a_service_says_that_nothing_was_taken(nobody: str, piped: Command) -> None:
+    ended = piped("import", EXAMPLES, "--url", nobody)
+    assert ended.code == 1
+    assert "0 turns added, 0 replaced, 0 unchanged" in ended.out.splitlines()[0]
+    told = "what is counted here is kept, and running the import again goes on"
+    assert ended.err == f"aforesaid: cannot reach {nobody}: connection refused; {told}\n"
+
+
+def test_ctrl_c_is_heard_while_a_service_does_not_answer() -> None:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        process = subprocess.Popen(
+            command_line(("search", "x", "--url", url)), env=bare(None), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(10).startswith(b"POST")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS / 2)
+    assert (process.returncode, out, err) == (130, "", "aforesaid: interrupted\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    # More than a pipe holds, so that writing fails while the command still runs.
+    program = "import sys; from aforesaid import cli; cli.run = lambda _: sys.stdout.write('x' * 10**6) * 0; cli.main()"
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=bare(None), stdout=closed, stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_terminal_without_the_characters_gets_their_numbers() -> None:
+    program = "from aforesaid import cli; cli.run = lambda _: print('\\u27e6x\\u27e7 \\u8a18') or 0; cli.main()"
+    environment = bare({"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=SECONDS, check=True)
+    assert done.stdout == b"\\u27e6x\\u27e7 \\u8a18\n"

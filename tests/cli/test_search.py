@@ -1,0 +1,164 @@
+"""`aforesaid search` against the service itself, through pipes and on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+
+from aforesaid import Agent, Client, Conversation, Text, Turn
+from tests.cli.conftest import Command, Ended
+
+# 2026-03-04 10:22 UTC.
+TIME = 1_772_619_720_000_000
+HOSTILE = "\x1b]0;owned\x07\x1b[31m {word} \x9b2J\u202e ⟦no mark⟧ \x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was written for this file's tests: words that nobody else says, and who said them."""
+
+    url: str
+    word: str
+    hostile: str
+    many: str
+    ada: str
+    bob: str
+
+
+@pytest.fixture(scope="module")
+def said(service_url: str) -> Said:
+    token = "".join(chr(ord("a") + digit) for digit in uuid4().bytes[:10] for digit in divmod(digit, 16))
+    made = Said(service_url, f"qua{token}", f"hos{token}", f"man{token}", f"ada-{token}", f"bob-{token}")
+    with Client(service_url, "") as client:
+        client.update_agent(Agent(made.ada, name="Ada \x1b[5m", role="reviewer"), ["name", "role"])
+        turns = (
+            Turn("user", (Text(f"the {made.word} page of the shop"),), "t0", TIME),
+            Turn("assistant", (Text(f"{made.word} page"),), "t1", TIME + 60_000_000),
+            Turn("assistant", (Text(f"call get{made.word.capitalize()}Id"),), "t2", TIME),
+            Turn("assistant", (Text(f"a page without the rare one, {made.word[:3]}"),), "t3", TIME),
+        )
+        client.write(Conversation("talk", made.ada, "Talk about\npages", turns))
+        client.append("talk", [Turn("user", (Text(HOSTILE.format(word=made.hostile)),), "t", TIME)], agent_id=made.bob)
+        client.append("long", [Turn("user", (Text(f"{made.many} {number}"),)) for number in range(130)], agent_id=made.bob)
+    return made
+
+
+@pytest.fixture
+def search(said: Said, piped: Command) -> Command:
+    def run(*arguments: str, environment: dict[str, str] | None = None) -> Ended:
+        return piped("search", *arguments, environment={"AFORESAID_URL": said.url} | (environment or {}))
+
+    return run  # type: ignore[return-value]
+
+
+def test_hits_and_their_places_go_to_stdout(said: Said, search: Command) -> None:
+    ended = search(said.word)
+    assert ended.out.splitlines() == [
+        "matches",
+        f"  Ada ␛[5m ({said.ada}) · Talk about pages · assistant · 2026-03-04 10:23 · talk#1",
+        f"    ⟦{said.word}⟧ page",
+        f"  Ada ␛[5m ({said.ada}) · Talk about pages · user · 2026-03-04 10:22 · talk#0",
+        f"    the ⟦{said.word}⟧ page of the shop",
+        "",
+        "near",
+        f"  Ada ␛[5m ({said.ada}) · Talk about pages · assistant · 2026-03-04 10:22 · talk#2",
+        f"    call get⟦{said.word.capitalize()}⟧Id",
+    ]
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_several_arguments_are_one_query(said: Said, search: Command) -> None:
+    together, apart = search(f"{said.word} shop -nothing"), search(said.word, "shop", "--", "-nothing")
+    assert together == apart
+    assert "talk#0" in together.out
+    assert "talk#1" not in together.out.partition("partial")[0]
+
+
+def test_nothing_found_is_1_and_the_notice_goes_to_stderr(said: Said, search: Command) -> None:
+    ended = search(f"{said.word}gone")
+    assert (ended.code, ended.out) == (1, "")
+    assert len(ended.err.splitlines()) == 1
+    with Client(said.url, "") as client:
+        assert ended.err == next(client.search(f"{said.word}gone")).notice + "\n"
+
+
+def test_an_error_is_2_and_the_services_own_words(said: Said, search: Command) -> None:
+    ended = search("???")
+    assert (ended.code, ended.out) == (2, "")
+    assert re.fullmatch(r"aforesaid: query: [^A-Z]+\n", ended.err)
+    assert search(said.word, "--limit", "-1").err.startswith("aforesaid: pagination.limit: ")
+
+
+def test_json_is_the_reply_as_the_wire_has_it(said: Said, search: Command) -> None:
+    ended = search(said.word, "--json", "--limit", "1")
+    assert (ended.code, ended.err) == (0, "")
+    reply = json.loads(ended.out)
+    assert ended.out.count("\n") == 1
+    assert [(hit["agentId"], hit["conversationId"], hit["seq"]) for hit in reply["matches"]] == [(said.ada, "talk", 1)]
+    assert isinstance(reply["matches"][0]["contentOffset"], str)
+    assert reply["nextPageToken"]
+    assert search(f"{said.word}gone", "--json").code == 1
+
+
+def test_nothing_that_an_agent_printed_reaches_a_terminal_as_a_command(said: Said, search: Command, terminal: Command) -> None:
+    environment = {"AFORESAID_URL": said.url}
+    for told in (
+        search(said.hostile).out,
+        search(said.hostile, "--json").out,
+        terminal("search", said.hostile, environment=environment | {"NO_COLOR": "1"}).out,
+        re.sub(r"\x1b\[[0-9;]*m", "", terminal("search", said.hostile, environment=environment).out),
+    ):
+        assert said.hostile in told
+        assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", told) is None
+
+
+def test_marks_are_coloured_on_a_terminal_unless_no_color_says_otherwise(said: Said, terminal: Command) -> None:
+    environment = {"AFORESAID_URL": said.url}
+    coloured = terminal("search", said.word, environment=environment)
+    assert (coloured.code, coloured.err) == (0, "")
+    assert f"\x1b[1;31m{said.word}\x1b[0m page\n" in coloured.out
+    assert "⟦" not in coloured.out
+    plain = terminal("search", said.word, environment=environment | {"NO_COLOR": "1"})
+    assert f"    ⟦{said.word}⟧ page\n" in plain.out
+    assert "\x1b" not in plain.out
+    assert "\x1b" not in terminal("search", said.word, environment=environment | {"TERM": "dumb"}).out
+
+
+def test_when_there_is_more_a_hint_says_how_to_get_it(said: Said, search: Command) -> None:
+    first = search(said.many)
+    assert (first.out.count("\n    "), first.err) == (20, "there is more: --limit shows up to 100 hits of each list (20 now)\n")
+    full = search(said.many, "--limit", "100")
+    assert (full.out.count("\n    "), full.err) == (
+        100,
+        "there is more than the 100 hits of a list that one page holds: narrow the query\n",
+    )
+
+
+def test_another_agent_is_read_for_a_reason_that_is_kept(said: Said, search: Command) -> None:
+    asked = search(said.hostile, "--agent", said.bob, "--as", said.ada, "--reason", "looking for the red one")
+    assert asked.code == 0
+    assert "talk#0" in asked.out
+    with Client(said.url, "") as client:
+        record = next(client.reads(said.bob))
+    assert (record.caller_agent_id, record.target_agent_ids, record.reason, record.granted) == (
+        said.ada,
+        (said.bob,),
+        "looking for the red one",
+        True,
+    )
+
+
+def test_an_agent_searches_its_own(said: Said, search: Command) -> None:
+    assert search(said.word, "--as", said.bob).code == 1
+    assert search(said.word, environment={"AFORESAID_AGENT_ID": said.ada}).code == 0
+
+
+def test_who_may_not_read_others_is_told(said: Said, search: Command) -> None:
+    ended = search(said.word, "--agent", said.ada, "--as", f"{said.ada}-unknown")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("aforesaid: ")
+    assert said.ada not in ended.err.replace(f"{said.ada}-unknown", "")
