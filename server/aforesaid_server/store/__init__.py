@@ -1,0 +1,335 @@
+"""The `Store` port: what was said, by whom, in which scope, and the log of changes. The store is the truth; indexes follow it.
+
+Everything is synchronous and safe to call from several threads. Each method is one transaction. Anything that the database
+cannot do now is raised as `errors.Unavailable`. Times are microseconds since 1970-01-01 UTC. `pk` is a number that the store gives
+and that never leaves the service.
+
+**The change log.** Every change of a turn takes the next number of one log, from 1, without gaps. `Turn.number` is where the
+change that wrote its present text stands there. A follower reads the log from a number on and learns which turns to put and which
+numbers to forget. A turn rewritten with the same text keeps its number; if something else about it changed that an index holds
+(parts, role, time, project), the log gets a further `Put` with the old turn number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from aforesaid.model import EMPTY_SCOPE, Part, Source
+
+Scope: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAgent:
+    """An agent as it is kept; `parent_pk` None if it is nobody's sub-agent."""
+
+    pk: int
+    agent_id: str
+    name: str
+    role: str
+    archived: bool
+    scope: Scope
+    parent_pk: int | None
+    parent_agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """A conversation without its turns; `content_length` in bytes of its transcript."""
+
+    pk: int
+    agent_pk: int
+    conversation_id: str
+    title: str
+    source: Source
+    revision: int
+    created_at: int
+    updated_at: int
+    turn_count: int
+    content_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn as it is kept. `content_offset` and `content_length` are bytes of the transcript, `digest` is its text's SHA-256."""
+
+    number: int
+    conversation_pk: int
+    turn_id: str
+    seq: int
+    role: str
+    parts: tuple[Part, ...]
+    created_at: int
+    content_offset: int
+    content_length: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInPlace:
+    """A turn with its conversation and agent."""
+
+    turn: StoredTurn
+    conversation: StoredConversation
+    agent: StoredAgent
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn to write: `content_length` in bytes and `digest` are of its text. An empty `turn_id` is filled in.
+
+    `created_at` None is the time of the write, or that of the turn which this one replaces.
+    """
+
+    turn_id: str
+    role: str
+    parts: tuple[Part, ...]
+    created_at: int | None
+    content_length: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AgentKey:
+    """The agent that a write goes to: the stored one, or one to be made with this id, scope, name, role and parent.
+
+    An agent to be made whose (scope, id) meanwhile exists is that agent. Defaults: name = id, role "implementer".
+    `parent_agent_id` names an agent whose scope is part of `scope`; it is made, with the same scope, if there is none.
+    """
+
+    agent_id: str
+    scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+    pk: int | None = None
+    name: str = ""
+    role: str = ""
+    parent_agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Turns for the end of one conversation, which is made if it does not exist.
+
+    The title, and each field of the source, replaces the old one where it is not empty.
+    """
+
+    agent: AgentKey
+    conversation_id: str
+    turns: Sequence[NewTurn]
+    title: str = ""
+    source: Source = Source()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTurn:
+    """What became of one turn of a write. `outcome` is "added", "replaced" or "unchanged"; `place` is its index in the request."""
+
+    turn: StoredTurn
+    outcome: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The turn with this number is to be found from here on. `number` is the place in the log, `replaces` the one to forget, or 0.
+
+    None as `place` in the log means that the turn has since been changed again or is gone: there is nothing to put, only to forget.
+    """
+
+    number: int
+    turn_number: int
+    replaces: int
+    place: TurnInPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The turn with the number `turn_number` is gone."""
+
+    number: int
+    turn_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetConversation:
+    """All turns of a conversation are gone."""
+
+    number: int
+    conversation_pk: int
+
+
+Change: TypeAlias = Put | Forget | ForgetConversation
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did, with the changes that it put into the log, in order (each `Put` with its turn in place)."""
+
+    agent: StoredAgent
+    conversation: StoredConversation
+    turns: Sequence[WrittenTurn]
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstoned:
+    """An append of a batch that was left out because the conversation is tombstoned."""
+
+    append: Append
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """One record of the audit table. `body` is canonical JSON, `mac` a keyed hash over it and the `mac` before."""
+
+    number: int
+    body: str
+    mac: bytes
+
+
+class Store(Protocol):
+    """What the service asks of a database."""
+
+    # -- agents
+
+    def agents_with_id(self, agent_id: str, scope: Scope) -> list[StoredAgent]:
+        """Returns the agents of that id whose scope has every pair of `scope`, by pk."""
+        ...
+
+    def agent(self, pk: int) -> StoredAgent | None:
+        """Returns an agent."""
+        ...
+
+    def family(self, pk: int) -> frozenset[int]:
+        """Returns the pks of an agent and its sub-agents, of any depth, whose scope has every pair of the agent's scope."""
+        ...
+
+    def list_agents(
+        self, scope: Scope, only: frozenset[int] | None, after: tuple[str, int] | None, limit: int
+    ) -> list[StoredAgent]:
+        """Returns agents whose scope has every pair of `scope` by (agent_id, pk), after that key; `only` narrows to these pks."""
+        ...
+
+    def update_agent(
+        self,
+        agent: AgentKey,
+        *,
+        name: str | None = None,
+        role: str | None = None,
+        archived: bool | None = None,
+        parent_agent_id: str | None = None,
+    ) -> StoredAgent:
+        """Changes the fields that are not None, making the agent if `agent.pk` is None.
+
+        An empty name becomes the id again, an empty parent_agent_id makes it nobody's sub-agent. Raises InvalidArgument
+        ("agent.parent_agent_id") for an agent that would be its own ancestor and NotFound for a parent that does not exist in a
+        scope that is part of the agent's.
+        """
+        ...
+
+    # -- conversations and turns
+
+    def conversation(self, agent_pk: int, conversation_id: str) -> StoredConversation | None:
+        """Returns a conversation that exists and is not tombstoned."""
+        ...
+
+    def conversations_with_id(self, conversation_id: str, scope: Scope, agents: frozenset[int] | None) -> list[int]:
+        """Returns the pks of the conversations of that id, not tombstoned, of agents whose scope has every pair of `scope`.
+
+        `agents` narrows to these agents, None does not.
+        """
+        ...
+
+    def has_turns(self, agents: frozenset[int]) -> bool:
+        """Tells whether any of the agents has a turn."""
+        ...
+
+    def list_conversations(
+        self, scope: Scope, agents: frozenset[int] | None, after: tuple[int, int] | None, limit: int
+    ) -> list[tuple[StoredConversation, StoredAgent]]:
+        """Returns conversations, the one written last first, after the key (updated_at, pk) that came last; no tombstones.
+
+        `scope` is a part of the scopes of their agents, `agents` narrows to these pks.
+        """
+        ...
+
+    def turns(self, numbers: Sequence[int]) -> dict[int, TurnInPlace]:
+        """Returns the turns that have these numbers now, in one read; numbers that are gone are left out."""
+        ...
+
+    def turn(self, conversation_pk: int, turn_id: str) -> StoredTurn | None:
+        """Returns a turn by its id."""
+        ...
+
+    def turns_from(self, conversation_pk: int, seq: int, limit: int) -> list[StoredTurn]:
+        """Returns turns in order from a seq on."""
+        ...
+
+    def seq_at(self, conversation_pk: int, offset: int) -> int:
+        """Returns the seq of the turn whose bytes or newline stand at that offset of the transcript, at its end the turn count."""
+        ...
+
+    def append(self, append: Append, *, now: int) -> Written:
+        """Appends turns as contract.md says (ids filled in, same id replaces in place, same text changes nothing).
+
+        Raises FailedPrecondition if the conversation is tombstoned.
+        """
+        ...
+
+    def append_many(self, appends: Sequence[Append], *, now: int) -> list[Written | Tombstoned]:
+        """Does many appends in one transaction, one result each, in order."""
+        ...
+
+    def write(self, append: Append, *, expected_revision: int | None, now: int) -> Written:
+        """Writes a whole conversation; turns that it lacks are gone, those kept keep their number if their text is the same.
+
+        Turns stand in the order given. Raises Aborted if the revision is another one and FailedPrecondition if it is tombstoned.
+        """
+        ...
+
+    def delete(self, agent_pk: int, conversation_id: str, *, now: int) -> Sequence[Change]:
+        """Deletes a conversation, leaving a tombstone. Raises NotFound if there is none; a tombstoned one is NotFound too."""
+        ...
+
+    # -- the change log
+
+    def head(self) -> int:
+        """Returns the number of the last change, 0 if there is none."""
+        ...
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Returns changes after a number, in order: up to `limit`, fewer where their turns are large, none only at the end."""
+        ...
+
+    def pending(self, after: int) -> int:
+        """Returns how many changes stand after a number."""
+        ...
+
+    # -- the audit table
+
+    def add_read(self, row: ReadRow, *, scope: Scope, targets: Sequence[tuple[str, int | None]]) -> None:
+        """Keeps a record. `scope` is the caller's, `targets` the agents read: id, and pk where the caller sees the agent.
+
+        Raises Unavailable where a record with that number is there already.
+        """
+        ...
+
+    def last_read(self) -> ReadRow | None:
+        """Returns the last record."""
+        ...
+
+    def reads(self, scope: Scope, target: tuple[str, int | None] | None, before: int | None, limit: int) -> list[ReadRow]:
+        """Returns records of callers whose scope has every pair of `scope`, newest first, before a number.
+
+        `target` (id, None) narrows to records that name the id; (id, pk) to records that name this very agent.
+        """
+        ...
+
+    def all_reads(self) -> Iterator[ReadRow]:
+        """Yields all records by number."""
+        ...
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        ...

@@ -1,0 +1,65 @@
+"""Opens a SQLite file: the engines, with everything about SQLite that the statements need not know.
+
+Two engines on one file: readers on a pool of connections that cannot write, and one connection for the one writer. The driver's own
+handling of transactions is off (it begins late and never IMMEDIATE), so each engine says by itself how a transaction begins.
+
+WAL lets readers go on while one writes, each on the snapshot that it began with; synchronous=FULL makes a commit that returned
+survive a loss of power, at the price of one fsync.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from sqlite3 import Connection as DriverConnection
+
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+
+READERS = 8  # connections kept; the others are opened when all are busy and closed afterwards
+MORE_READERS = 56
+
+
+def reading_engine(path: Path, *, patience: float) -> Engine:
+    """Returns the engine of the readers. `patience` is how many seconds a caller waits for a connection or a lock."""
+    engine = _engine(path, patience, READERS, MORE_READERS)
+
+    @event.listens_for(engine, "connect")
+    def _only_read(connection: DriverConnection, _: object) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def writing_engine(path: Path, *, patience: float) -> Engine:
+    """Returns the engine of the writer, with one connection; a transaction holds the file's write lock from its first statement."""
+    engine = _engine(path, patience, 1, 0)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _engine(path: Path, patience: float, size: int, more: int) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=more,
+        pool_timeout=patience,
+        pool_use_lifo=True,  # the connection used last has the warmest caches
+        hide_parameters=True,  # a message of the driver must not carry what somebody said
+        connect_args={"isolation_level": None, "check_same_thread": False, "timeout": patience, "cached_statements": 256},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: DriverConnection, _: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    return engine

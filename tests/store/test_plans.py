@@ -1,0 +1,71 @@
+"""Which way SQLite goes: every statement that a caller waits for finds its rows by a key or an index."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import event
+
+from aforesaid_server.store import AgentKey, Append, ReadRow
+from aforesaid_server.store.sql import SqlStore
+from tests.store.plain import said
+
+ADA = {"user_id": "ada", "team": "x"}
+
+ASKED: dict[str, Callable[[SqlStore], object]] = {
+    "agents_with_id": lambda store: store.agents_with_id("a", ADA),
+    "agent": lambda store: store.agent(1),
+    "family": lambda store: store.family(1),
+    "agents of a scope": lambda store: store.list_agents(ADA, None, ("a", 1), 20),
+    "some agents": lambda store: store.list_agents({}, frozenset({1, 2}), None, 20),
+    "conversation": lambda store: store.conversation(1, "c"),
+    "conversations_with_id": lambda store: store.conversations_with_id("c", ADA, None),
+    "conversations_with_id of some agents": lambda store: store.conversations_with_id("c", {}, frozenset({1, 2})),
+    "has_turns": lambda store: store.has_turns(frozenset({1, 2})),
+    "conversations of a scope": lambda store: store.list_conversations(ADA, None, (5, 1), 20),
+    "conversations of some agents": lambda store: store.list_conversations({}, frozenset({1, 2}), None, 20),
+    "turns": lambda store: store.turns([1, 2, 3]),
+    "turn": lambda store: store.turn(1, "t"),
+    "turns_from": lambda store: store.turns_from(1, 5, 10),
+    "seq_at": lambda store: store.seq_at(1, 100),
+    "changes": lambda store: store.changes(1, 100),
+    "reads of a scope": lambda store: store.reads(ADA, None, 50, 20),
+    "reads of an agent": lambda store: store.reads({}, ("a", 1), None, 20),
+    "reads of an id": lambda store: store.reads(ADA, ("a", None), None, 20),
+    "append": lambda store: store.append(Append(AgentKey("a", ADA), "c", [said("new", "t0"), said("more"), said("more")]), now=3),
+    "append to all": lambda store: store.append(Append(AgentKey("a"), "c", [said("NEW", f"t{k}") for k in range(9)]), now=3),
+    "write": lambda store: store.write(Append(AgentKey("a"), "c", [said("z"), said("NEW", "t5")]), expected_revision=None, now=3),
+    "delete": lambda store: store.delete(1, "c", now=4),
+    "add_read": lambda store: store.add_read(ReadRow(100, "", b""), scope=ADA, targets=[("a", 1)]),
+    "last_read": lambda store: store.last_read(),
+}
+
+# The rows of a family, the one row of the log, a page of records; and the records themselves, last first, where one is wanted.
+SMALL = "SCAN family", "SCAN ancestors", "SCAN log", "SCAN anon_1", "SCAN reads"
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_no_table_is_read_through(store: SqlStore, ask: Callable[[SqlStore], object]) -> None:
+    for scope in ({}, ADA):
+        store.append(Append(AgentKey("a", scope), "c", [said("x", f"t{k}") for k in range(20)]), now=1)
+    store.add_read(ReadRow(1, "", b""), scope=ADA, targets=[("a", 1)])
+    plans: list[tuple[str, str]] = []
+
+    def explain(
+        _connection: object, cursor: sqlite3.Cursor, statement: str, parameters: object, _context: object, many: bool
+    ) -> None:
+        if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")):
+            assert isinstance(parameters, (tuple, list))
+            one = parameters[0] if many else parameters
+            for *_, detail in cursor.connection.execute("EXPLAIN QUERY PLAN " + statement, one):
+                plans.append((detail, statement))
+
+    for engine in (store._reading, store._writing):
+        event.listen(engine, "before_cursor_execute", explain)
+    ask(store)
+    assert plans or ask is ASKED["add_read"]
+    for detail, statement in plans:
+        walks = detail.startswith("SCAN") and not detail.startswith(SMALL)
+        assert not walks, f"{detail}\n{statement}"
