@@ -1,0 +1,1 @@
+"""Generated: the details of errors."""

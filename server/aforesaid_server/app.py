@@ -1,0 +1,417 @@
+"""The composition root: Settings -> data folder, store, index, core -> both ports, and the end of all that in good order.
+
+`serve` runs until SIGTERM or SIGINT: then no new call is taken, health says so, calls in flight go on for `drain_seconds`, and what
+was opened is closed in the other direction. A second signal cuts them off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import structlog
+import uvicorn
+import uvloop
+from grpc.aio import Server as GrpcServer
+
+from aforesaid.agent.v1.agent_service_connect import AgentService
+from aforesaid.agent.v1.audit_service_connect import AuditService
+from aforesaid.agent.v1.conversation_service_connect import ConversationService
+from aforesaid.formats import PathError, find_files
+from aforesaid_server.access import Access, Call, Patience
+from aforesaid_server.api import Core
+from aforesaid_server.api.connect import Agents, Audits, Conversations
+from aforesaid_server.api.files import FileImport
+from aforesaid_server.api.grpc import grpc_server
+from aforesaid_server.api.health import Health, Readiness
+from aforesaid_server.api.http import http_app
+from aforesaid_server.api.interceptors import Checked, Frame
+from aforesaid_server.api.log import UnknownLevel, about, configure
+from aforesaid_server.api.rules import Rules
+from aforesaid_server.api.workers import Workers
+from aforesaid_server.audit import Audit, HeadFile
+from aforesaid_server.errors import AforesaidError, Stopped
+from aforesaid_server.index.document import Documents
+from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.ingest.follower import Follower
+from aforesaid_server.ingest.writer import Writer
+from aforesaid_server.keys import keys_in
+from aforesaid_server.paging import Seal
+from aforesaid_server.search.reader import Reader
+from aforesaid_server.search.searcher import Searcher
+from aforesaid_server.settings import Settings, is_loopback
+from aforesaid_server.store.sql import open_sqlite
+from aforesaid_server.text.transcript import Searched
+from aforesaid_server.text.words import Analyser
+
+LOCK = "lock"
+_SETTLING_SECONDS = 0.5
+# Answers that are on their way when the last call has ended.
+LAST_BYTES_SECONDS = 0.25
+# For calls that were cut off, to say so.
+LAST_WORDS_SECONDS = 1.0
+# Longer than clients keep idle connections, so that none is closed while its next request is on the way.
+KEEP_ALIVE_SECONDS = 120
+
+log = structlog.get_logger("aforesaid")
+
+
+class StartError(Exception):
+    """The service cannot start; says why, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The core and what holds it up. `readiness` is cheap; `close` ends follower, index and store, and waits for them.
+
+    `settle` waits until searches find all that was written before; it raises Stopped when the call hangs up.
+    """
+
+    core: Core
+    readiness: Callable[[], Readiness]
+    close: Callable[[], None]
+    settle: Callable[[Call], None] = lambda _: None
+
+
+def serve(
+    settings: Settings,
+    imports: Sequence[Path] = (),
+    ready_file: Path | None = None,
+    *,
+    build: Callable[[Settings], House] | None = None,
+) -> None:
+    """Serves until told to stop. Raises StartError if it cannot begin."""
+    # What agents said is its owner's: every file that is made here is.
+    os.umask(0o077)
+    try:
+        configure(settings.log_level)
+        find_files(imports)
+    except UnknownLevel as error:
+        raise StartError(str(error)) from None
+    except PathError as error:
+        raise StartError(f"--import {error}") from None
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)
+    with data_folder(settings.data), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_serve(settings, build or build_core, imports, ready_file))
+        except StartError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            # Python would print its message, which may quote what it could not digest.
+            log.critical("unforeseen", **about(error))
+            raise StartError("something unforeseen ended the service: its log tells more") from None
+
+
+@contextlib.contextmanager
+def data_folder(folder: Path) -> Iterator[None]:
+    """Makes the data folder, for its owner alone, and holds it for this process. Raises StartError if another server holds it."""
+    try:
+        fresh = not folder.exists()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if fresh or (folder / LOCK).exists() or not any(folder.iterdir()):
+            # Somebody's home folder, named by mistake, keeps its mode.
+            folder.chmod(0o700)
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StartError(f"data folder {folder}: {os.strerror(error.errno or 0).lower()}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(file, 20, 0).decode("ascii", "replace").strip()
+        os.close(file)
+        raise StartError(f"data folder {folder}: another server uses it (process {holder or 'unknown'})") from None
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+# -- the core
+
+
+def build_core(settings: Settings) -> House:
+    """Opens what lies in the data folder and builds the core upon it. Blocks; runs in a thread."""
+    keys = keys_in(settings.data / "secret")
+    store = open_sqlite(settings.data / "store.sqlite3")
+    documents = Documents(Analyser(settings.language), Searched(settings.index_reasoning, settings.index_system))
+    live = LiveIndex()
+    follower = Follower(store, live, documents, settings.data / "index")
+    access = Access(store, settings.readers)
+    seal = Seal(keys.cursors)
+    head = HeadFile(settings.data / "audit.head")
+    audit = Audit(store, access, head, keys.audit, seal, keep_query=settings.audit_query_text)
+    core = Core(
+        searcher=Searcher(store, live, access, audit, seal, documents),
+        reader=Reader(store, access, audit, seal),
+        writer=Writer(store, access, live, documents),
+        audit=audit,
+    )
+    follower.start()
+
+    def readiness() -> Readiness:
+        progress = follower.progress
+        return Readiness(progress.ready, progress.why, progress.done, progress.of)
+
+    def close() -> None:
+        follower.stop()
+        store.close()
+
+    def settle(call: Call) -> None:
+        while not live.hurry(_SETTLING_SECONDS):
+            call.patience.check()
+
+    return House(core, readiness, close, settle)
+
+
+# -- the ports
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Opens a socket for each address of a host, all on one port; 0 takes a free one. Raises StartError."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise StartError(f"host {host}: {error.strerror.lower() if error.strerror else 'unknown'}") from None
+    sockets: list[socket.socket] = []
+    for family, kind, protocol, _, address in dict.fromkeys(found):
+        name = str(address[0])
+        if not is_loopback(name):
+            close_all(sockets)
+            raise StartError(f"host {host} is {name}, which is not a loopback address: the service is for this machine only")
+        # asyncio sends without delay only where the protocol is named: otherwise every answer waits 40 ms for an acknowledgement.
+        opened = socket.socket(family, kind, protocol)
+        try:
+            if family is socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind((name, port))
+            opened.listen(1024)
+        except OSError as error:
+            opened.close()
+            if family is socket.AF_INET6 and error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT} and len(found) > 1:
+                continue
+            close_all(sockets)
+            raise StartError(f"port {port} of {host}: {os.strerror(error.errno or 0).lower()}") from None
+        port = opened.getsockname()[1]
+        sockets.append(opened)
+    if not sockets:
+        raise StartError(f"host {host}: no address of it can be used")
+    return sockets
+
+
+def close_all(sockets: Sequence[socket.socket]) -> None:
+    """Closes sockets."""
+    for one in sockets:
+        one.close()
+
+
+def listen_grpc(server: GrpcServer, host: str, port: int) -> int:
+    """Opens the gRPC port and returns its number. Raises StartError."""
+    try:
+        return server.add_insecure_port(f"{in_url(host)}:{port}")
+    except RuntimeError:
+        raise StartError(f"gRPC port {port} of {host}: cannot be opened, it may be in use") from None
+
+
+def in_url(host: str) -> str:
+    """Returns a host as it stands before a port."""
+    bare = host.strip("[]")
+    return f"[{bare}]" if ":" in bare else bare
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without its signal handlers, which would end the process before the rest is closed. `listening` is set once it is."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to take connections."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to the whole."""
+        yield
+
+
+# -- from start to end
+
+
+async def _serve(settings: Settings, build: Callable[[Settings], House], imports: Sequence[Path], ready_file: Path | None) -> None:
+    signals = Signals()
+    signals.listen()
+    sockets = listen(settings.host, settings.port)
+    try:
+        # gRPC takes its port when all is built; that another program has it is better told before.
+        close_all(listen(settings.host, settings.grpc_port))
+        house = await asyncio.to_thread(build, settings)
+    except AforesaidError as error:
+        close_all(sockets)
+        raise StartError(error.message) from error
+    except BaseException:
+        close_all(sockets)
+        raise
+    try:
+        async with Doors(settings, house, sockets, signals) as doors:
+            call = Call("ImportTurns", "serve", f"import-{os.getpid()}", patience=Patience())
+            importing = asyncio.create_task(asyncio.to_thread(_import, house, call, imports))
+            told = asyncio.create_task(signals.first.wait())
+            await asyncio.wait({importing, told}, return_when=asyncio.FIRST_COMPLETED)
+            if not importing.done():
+                call.patience.hang_up()
+            with contextlib.suppress(Stopped):
+                await importing
+                doors.announce(ready_file)
+            await told
+    finally:
+        await asyncio.to_thread(house.close)
+    log.info("stopped")
+
+
+class Signals:
+    """What asks for an end: the first in good order, the second at once."""
+
+    def __init__(self) -> None:
+        self.first, self.second = asyncio.Event(), asyncio.Event()
+
+    def listen(self) -> None:
+        """Takes SIGTERM and SIGINT from here on; for the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.come)
+
+    def come(self) -> None:
+        """Is one signal."""
+        (self.second if self.first.is_set() else self.first).set()
+
+
+class Doors:
+    """Both ports, open from `__aenter__` to `__aexit__`, which drains them."""
+
+    def __init__(self, settings: Settings, house: House, sockets: list[socket.socket], signals: Signals) -> None:
+        self._settings, self._sockets, self._signals = settings, sockets, signals
+        self._workers = Workers()
+        self._health = Health(house.readiness)
+        self._frame = Frame(settings.max_request_bytes)
+        services = (
+            Agents(house.core, self._workers),
+            Conversations(house.core, self._workers),
+            Audits(house.core, self._workers),
+        )
+        descs = [service.desc() for service in (AgentService, ConversationService, AuditService)]
+        checked = Checked(Rules([method.input.type for desc in descs for method in desc.methods]))
+        shared = (services, self._frame, checked, self._health)
+        self._grpc = grpc_server(*shared, max_request_bytes=settings.max_request_bytes)
+        app = http_app(*shared, max_request_bytes=settings.max_request_bytes, allowed_origins=settings.allowed_origins)
+        self._http = HttpServer(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
+            )
+        )
+        port = sockets[0].getsockname()[1]
+        self.url = f"http://{in_url(settings.host)}:{port}"
+        self.target = ""
+
+    async def __aenter__(self) -> Self:
+        """Opens both ports."""
+        settings = self._settings
+        try:
+            grpc_port = listen_grpc(self._grpc, settings.host, settings.grpc_port)
+        except StartError:
+            close_all(self._sockets)
+            raise
+        self.target = f"{in_url(settings.host)}:{grpc_port}"
+        await self._grpc.start()
+        self._serving = asyncio.create_task(self._http.serve(self._sockets))
+        await self._http.listening.wait()
+        log.info("serving", url=self.url, grpc=self.target, pid=os.getpid())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Takes no new calls, lets those in flight end, and closes both ports."""
+        log.info("draining", calls=self._frame.in_flight, seconds=self._settings.drain_seconds)
+        self._health.stop()
+        self._frame.stopping = True
+        self._http.should_exit = True
+        hurry = asyncio.create_task(self._hurry())
+        ended = await asyncio.gather(self._grpc.stop(self._settings.drain_seconds), self._serving, return_exceptions=True)
+        hurry.cancel()
+        # Those that uvicorn has cancelled still answer that the service stops.
+        await self._cut_off()
+        await asyncio.to_thread(self._workers.close)
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    async def _hurry(self) -> None:
+        """Cuts the waiting short: streams that are nobody's calls are not waited for, nor anything after a second signal."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._frame.idle, self._signals.second)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not self._signals.second.is_set():
+            await self._grpc.stop(LAST_BYTES_SECONDS)
+            await self._signals.second.wait()
+        await self._grpc.stop(None)
+        await self._cut_off()
+        self._serving.cancel()
+
+    async def _cut_off(self) -> None:
+        """Cancels what runs on the HTTP port and gives it a moment to say so."""
+        tasks = set(self._http.server_state.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
+
+    def announce(self, ready_file: Path | None) -> None:
+        """Tells that everything is there: on standard output, and in the ready file."""
+        body = json.dumps({"query": "test"})
+        sys.stdout.write(
+            f"Connect and gRPC-Web on {self.url}, gRPC on {self.target}. Try:\n"
+            f"  curl -s {self.url}/agent.v1.AgentService/SearchTranscripts -H 'Content-Type: application/json' -d '{body}'\n"
+        )
+        sys.stdout.flush()
+        if ready_file is not None:
+            fresh = ready_file.with_name(f".{ready_file.name}.{os.getpid()}")
+            fresh.write_text(json.dumps({"url": self.url, "grpc": self.target, "pid": os.getpid()}), "utf-8")
+            fresh.replace(ready_file)
+
+
+def _import(house: House, call: Call, paths: Sequence[Path]) -> None:
+    if not paths:
+        return
+    try:
+        tally = FileImport(house.core.writer, call, structlog.get_logger("aforesaid.import").debug).run(paths)
+        for line in tally.summary():
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+        house.settle(call)
+    except Stopped:
+        raise
+    except AforesaidError as error:
+        raise StartError(f"--import: {error.message}") from error
