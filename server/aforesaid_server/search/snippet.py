@@ -6,13 +6,15 @@ marks and … are not counted. A cut stands at a blank, or between two character
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
-from aforesaid_server.text.words import Analyser, FoldedText, fold_in_place, is_extender, word_spans
+from aforesaid_server.text.places import PlacedWords, is_extender, sought_words
+from aforesaid_server.text.words import Analyser
 
 WIDTH = 240
 LEAD = 80
@@ -44,39 +46,22 @@ def snippet_of(searched: str, question: Question, shown: Shown, analyser: Analys
     """Returns the snippet of a turn's searched text."""
     text = " ".join(searched.split()).translate(_OWN_BRACKETS)
     marks = sorted(set(_marks(text, question, shown, analyser)), key=lambda mark: (mark.start, mark.end))
-    begin, end = _window(text, marks)
-    return _drawn(text, begin, end, _merged(marks, begin, end))
+    begin, end, split = _window(text, marks)
+    return _drawn(text, begin, end, _merged(marks, begin, end, split))
 
 
 # -- which pieces of the text are matches
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a text with their places in the folded text."""
-
-    text: FoldedText
-    spans: list[tuple[int, int]]
-    said: list[str]
-
-    def mark(self, first: int, last: int, clause: int) -> Mark:
-        """Marks the words from `first` to `last`."""
-        return self.letters(self.spans[first][0], self.spans[last][1], clause)
-
-    def letters(self, start: int, end: int, clause: int) -> Mark:
-        """Marks a piece of the folded text."""
-        return Mark(self.text.starts[start], self.text.ends[end - 1], clause)
-
-
 def _marks(text: str, question: Question, shown: Shown, analyser: Analyser) -> Iterator[Mark]:
-    folded = fold_in_place(text)
-    spans = list(word_spans(folded))
-    exact = [folded.folded[start:end] for start, end in spans]
-    words = _Words(folded, spans, exact if question.as_typed else analyser.stems(exact))
-    for number, clause in enumerate(_clauses(question, shown)):
+    clauses = _clauses(question, shown)
+    terms = question.terms if shown is Shown.NEAR else ()
+    sought = {word for clause in clauses for word in question.sought(clause)}
+    words = sought_words(text, analyser, sought, [term.words[0] for term in terms], as_typed=question.as_typed)
+    for number, clause in enumerate(clauses):
         yield from _said(words, question.sought(clause), number)
-        if shown is Shown.NEAR and clause in question.terms:
-            yield from _letters(words, exact, clause.words[0], number)
+        if clause in terms:
+            yield from _letters(words, clause.words[0], number)
 
 
 def _clauses(question: Question, shown: Shown) -> Sequence[Clause | Optional]:
@@ -85,23 +70,23 @@ def _clauses(question: Question, shown: Shown) -> Sequence[Clause | Optional]:
     return [*question.bound, *question.counted(every_word=shown is Shown.ANY_WORD)]
 
 
-def _said(words: _Words, wanted: tuple[str, ...], clause: int) -> Iterator[Mark]:
+def _said(words: PlacedWords, wanted: tuple[str, ...], clause: int) -> Iterator[Mark]:
     first, size, said = wanted[0], len(wanted), words.said
     at = -1
     try:
         while True:
             at = said.index(first, at + 1)
             if size == 1 or tuple(said[at : at + size]) == wanted:
-                yield words.mark(at, at + size - 1, clause)
+                yield Mark(*words.span(at, at + size - 1), clause)
     except ValueError:
         return
 
 
-def _letters(words: _Words, exact: list[str], letters: str, clause: int) -> Iterator[Mark]:
-    for word, (start, _) in zip(exact, words.spans, strict=True):
+def _letters(words: PlacedWords, letters: str, clause: int) -> Iterator[Mark]:
+    for number, word in enumerate(words.exact):
         at = word.find(letters)
         while at >= 0:
-            yield words.letters(start + at, start + at + len(letters), clause)
+            yield Mark(*words.letters(number, at, at + len(letters)), clause)
             at = word.find(letters, at + 1)
 
 
@@ -127,34 +112,62 @@ class _Stretches:
         return first, mark.end if end - start >= LONG_STRETCH else end
 
 
-def _window(text: str, marks: Sequence[Mark]) -> tuple[int, int]:
-    """Returns the window with the most different clauses, the first where several tie."""
+def _window(text: str, marks: Sequence[Mark]) -> tuple[int, int, Mark | None]:
+    """Returns the window with the most different clauses, the first where several tie; and, where no match fits into one, the match
+    whose beginning it shows.
+    """
     stretches = _Stretches(text)
     if not marks:
-        return 0, _last_cut(text, stretches, 0, WIDTH, 0)
+        return 0, _last_cut(text, stretches, 0, WIDTH, 0), None
     wholes = [stretches.whole(mark) for mark in marks]
-    first, last = _group(marks, wholes)
-    begin, _ = wholes[first]
-    group_end = max(end for _, end in wholes[first : last + 1])
-    begin = _first_cut(text, stretches, max(0, marks[first].start - LEAD, group_end - WIDTH), begin)
-    return begin, _last_cut(text, stretches, begin, begin + WIDTH, group_end, marks[last + 1 :])
+    first = _best(marks, wholes)
+    if first is None:
+        begin = wholes[0][0]
+        return begin, _last_cut(text, stretches, begin, begin + WIDTH, 0), marks[0]
+    latest = wholes[first][0]
+    group_end = _end_of_group(marks, wholes, first)
+    begin = _first_cut(text, stretches, max(0, marks[first].start - LEAD, group_end - WIDTH), latest)
+    return begin, _last_cut(text, stretches, begin, begin + WIDTH, group_end, marks[first + 1 :]), None
 
 
-def _group(marks: Sequence[Mark], wholes: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Returns the first and last mark of the best group that fits into a window."""
+def _best(marks: Sequence[Mark], wholes: Sequence[tuple[int, int]]) -> int | None:
+    """Returns the first match of the group with the most different clauses, None if no match fits into a window. Linear but for the
+    sorting: a turn may say a word 100,000 times.
+    """
     everything = len({mark.clause for mark in marks})
-    best, found = 0, (0, 0)
-    for first, (begin, _) in enumerate(wholes):
-        seen: set[int] = set()
-        for last in range(first, len(marks)):
-            if last > first and wholes[last][1] - begin > WIDTH:
+    by_end = sorted(range(len(marks)), key=lambda number: wholes[number][1])
+    inside: Counter[int] = Counter()
+    best, found, taken, limit = 0, None, 0, -1
+    for first, (begin, end) in enumerate(wholes):
+        if first and wholes[first - 1][1] <= limit:
+            gone = marks[first - 1].clause
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
+        limit = begin + WIDTH
+        while taken < len(marks) and wholes[by_end[taken]][1] <= limit:
+            if by_end[taken] >= first:
+                inside[marks[by_end[taken]].clause] += 1
+            taken += 1
+        if end <= limit and len(inside) > best:
+            best, found = len(inside), first
+            if best == everything:
                 break
-            seen.add(marks[last].clause)
-            if len(seen) > best:
-                best, found = len(seen), (first, last)
-                if best == everything:
-                    return found
     return found
+
+
+def _end_of_group(marks: Sequence[Mark], wholes: Sequence[tuple[int, int]], first: int) -> int:
+    """Returns where the group that begins with a match ends: the first match of each clause that fits belongs to it."""
+    limit = wholes[first][0] + WIDTH
+    seen: set[int] = set()
+    group_end = 0
+    for mark, (_, end) in zip(marks[first:], wholes[first:], strict=True):
+        if mark.start > limit:
+            break
+        if mark.clause not in seen and end <= limit:
+            seen.add(mark.clause)
+            group_end = max(group_end, end)
+    return group_end
 
 
 def _first_cut(text: str, stretches: _Stretches, wanted: int, latest: int) -> int:
@@ -164,7 +177,7 @@ def _first_cut(text: str, stretches: _Stretches, wanted: int, latest: int) -> in
     start, end = stretches.around(wanted)
     if wanted in (0, start):
         return wanted
-    if end - start < LONG_STRETCH:
+    if wanted == end or end - start < LONG_STRETCH:
         return min(end + 1, latest)
     while wanted < latest and is_extender(text[wanted]):
         wanted += 1
@@ -176,30 +189,30 @@ def _last_cut(text: str, stretches: _Stretches, begin: int, wanted: int, earlies
     if wanted >= len(text):
         return len(text)
     start, end = stretches.around(wanted)
-    if end - start < LONG_STRETCH and start > begin:
-        return wanted if wanted == end else max(start - 1, earliest)
-    for mark in later:
-        if mark.start < wanted < mark.end:
+    if wanted == end:
+        return wanted
+    if end - start < LONG_STRETCH:
+        return max(start - 1, earliest)
+    for mark in reversed(later):
+        if start <= mark.start < wanted < mark.end:
             wanted = max(mark.start, earliest)
     while wanted > max(begin + 1, earliest) and is_extender(text[wanted]):
         wanted -= 1
-    return wanted
+    return wanted - 1 if wanted == start > earliest else wanted
 
 
 # -- how it is drawn
 
 
-def _merged(marks: Iterable[Mark], begin: int, end: int) -> list[tuple[int, int]]:
-    """Returns the pieces to mark inside a window: overlapping matches as one; of a match longer than the window what is shown."""
+def _merged(marks: Iterable[Mark], begin: int, end: int, split: Mark | None) -> list[tuple[int, int]]:
+    """Returns the pieces to mark inside a window: the matches that stand in it whole, overlapping ones as one, and of `split` what
+    is shown.
+    """
     found: list[tuple[int, int]] = []
     for mark in marks:
-        start, stop = mark.start, mark.end
-        if start >= end or stop <= begin:
-            continue
+        start, stop = mark.start, min(mark.end, end) if mark is split else mark.end
         if start < begin or stop > end:
-            if stop - start <= WIDTH:
-                continue
-            start, stop = max(start, begin), min(stop, end)
+            continue
         if found and start < found[-1][1]:
             found[-1] = (found[-1][0], max(stop, found[-1][1]))
         else:

@@ -17,8 +17,15 @@ from typing import Any, NoReturn, assert_never
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_DATA_URL = re.compile(r"(?i)\bdata:(?:[\w.+-]+/[\w.+-]+(?:;[^\s,;]*)*|(?:;[^\s,;]*)+),\S*")
-_BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
+# Bounded and never given back, and runs are tried at their beginning only: linear on any input. RFC 6838 allows 127 characters.
+_DATA_URL = re.compile(
+    r"(?i)\bdata:(?:[\w.+-]{1,127}+/[\w.+-]{1,127}+(?:;[^\s,;]{0,256}+){0,16}+|(?:;[^\s,;]{0,256}+){1,16}+),\S*+"
+)
+_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{200,}+={0,2}")
+_DEEPEST = 500
+"""Levels of JSON that are taken apart. The parser's own limit depends on who calls it, and a turn must read as it was written."""
+_LONGEST_KEYS = 32 * 1024 * 1024
+"""Characters of all keys of one JSON but for their last names: a long key over a long list would fill the memory otherwise."""
 _CAPITAL, _SMALL, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
 
 
@@ -42,7 +49,8 @@ def well_formed(text: str) -> str:
 
 
 def leaves(written: str) -> list[tuple[str, str]] | None:
-    """Returns the leaves of JSON in order as (key, value), `a.b` when nested and `a.0` in a list; None for what is not JSON.
+    """Returns the leaves of JSON in order as (key, value), `a.b` when nested and `a.0` in a list; None for what is not JSON, or too
+    deep or too long in its keys to be taken apart.
 
     Strings are unescaped, numbers and booleans as JSON writes them; null and empty ones are left out. A bare value has the key "".
     """
@@ -51,14 +59,19 @@ def leaves(written: str) -> list[tuple[str, str]] | None:
     except (ValueError, RecursionError):
         return None
     found: list[tuple[str, str]] = []
-    waiting: list[tuple[str, Any]] = [("", root)]
+    waiting: list[tuple[int, str, Any]] = [(0, "", root)]
+    left = _LONGEST_KEYS
     while waiting:
-        key, value = waiting.pop()
+        depth, key, value = waiting.pop()
         prefix = f"{key}." if key else ""
+        if isinstance(value, list):
+            left -= len(prefix) * len(value)
+            if depth == _DEEPEST or left < 0:
+                return None
         if isinstance(value, _Pairs):
-            waiting.extend((prefix + name, inner) for name, inner in reversed(value))
+            waiting.extend((depth + 1, prefix + name, inner) for name, inner in reversed(value))
         elif isinstance(value, list):
-            waiting.extend((f"{prefix}{at}", inner) for at, inner in reversed(list(enumerate(value))))
+            waiting.extend((depth + 1, f"{prefix}{at}", inner) for at, inner in reversed(list(enumerate(value))))
         elif isinstance(value, bool):
             found.append((key, "true" if value else "false"))
         elif value:
