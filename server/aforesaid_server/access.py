@@ -114,13 +114,29 @@ def no_such_agent(agent_id: str) -> NotFound:
     return NotFound(f"agent_id: there is no agent {agent_id}")
 
 
-def _only(found: list[StoredAgent], agent_id: str, field: str, named: Scope | None) -> StoredAgent | None:
-    """Returns the one agent of an id. Of several, the one with exactly the scope that was named; else raises InvalidArgument."""
-    if len(found) > 1:
-        found = [agent for agent in found if agent.scope == named] or found
+def _exactly(found: list[StoredAgent], scope: Scope | None) -> list[StoredAgent]:
+    """Returns, of several agents of one id, the one with exactly the scope that was named; all of them if there is none."""
+    return [agent for agent in found if agent.scope == scope] or found if len(found) > 1 else found
+
+
+def _the_one(found: list[StoredAgent], agent_id: str, field: str) -> StoredAgent | None:
+    """Returns the agent of an id, None if there is none. Raises InvalidArgument where several share it."""
     if len(found) > 1:
         raise InvalidArgument(field, f"{len(found)} agents have the id {agent_id}: name the scope")
     return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What an id in a request stands for: the visible agents that have it, and whether it is the caller's or a sub-agent's."""
+
+    agent_id: str
+    found: list[StoredAgent]
+    own: bool
+
+    def one(self, field: str = "agent_id") -> StoredAgent | None:
+        """Returns the agent, None if none is visible. Raises InvalidArgument where several are."""
+        return _the_one(self.found, self.agent_id, field)
 
 
 class Access:
@@ -139,7 +155,8 @@ class Access:
         found = self._store.agents_with_id(call.agent_id, call.scope)
         if len(found) > 1:
             found = [agent for agent in found if holds(agent.scope, request_scope)]
-        agent = _only(found, call.agent_id, "x-agent-id", joined(call.scope, request_scope) if request_scope else None)
+        found = _exactly(found, joined(call.scope, request_scope) if request_scope else None)
+        agent = _the_one(found, call.agent_id, "x-agent-id")
         scope = agent.scope if agent else call.scope
         return Who(call.agent_id, agent, joined(scope, request_scope))
 
@@ -169,43 +186,36 @@ class Access:
         return Readable(own, recorded=False, own=own)
 
     def _named(self, who: Who, agent_id: str, request_scope: Scope) -> Readable:
-        if who.is_agent:
-            own = self._own(who, agent_id, request_scope)
-            if own is not None:
-                return Readable(own, recorded=False, own=own)
-        try:
-            target = self._visible(who, agent_id, request_scope)
-        except InvalidArgument as error:
-            target = None
-            shared: InvalidArgument | None = error
-        else:
-            shared = None
-        targets = ((agent_id, target.pk if target else None),)
+        named = self._behind(who, agent_id, request_scope)
+        if named.own:
+            own = named.one()
+            if own is None and who.agent is not None:
+                raise no_such_agent(agent_id)
+            pks = frozenset({own.pk} if own else ())
+            return Readable(pks, recorded=False, own=pks)
+        targets = ((agent_id, named.found[0].pk if len(named.found) == 1 else None),)
         if not self.may_read_others(who):
             raise Refused(PermissionDenied("agent_id: the caller's role may not read other agents"), targets)
-        if shared is not None:
-            raise Refused(shared, targets)
+        try:
+            target = named.one()
+        except InvalidArgument as error:
+            raise Refused(error, targets) from None
         if target is None:
             raise Refused(no_such_agent(agent_id), targets)
         return Readable(frozenset({target.pk}), recorded=True, targets=targets)
 
-    def _own(self, who: Who, agent_id: str, request_scope: Scope) -> frozenset[int] | None:
-        """Returns the pks behind an id if it is the caller's own or a sub-agent's, else None."""
-        if agent_id == who.agent_id:
-            return frozenset({who.agent.pk}) if who.agent and who.scope is not None else frozenset()
-        if who.agent is None or who.scope is None:
-            return None
+    def _behind(self, who: Who, agent_id: str, request_scope: Scope) -> _Named:
+        """Returns what an id stands for. An id of its own stays the caller's where the request's scope hides the agent."""
+        if who.is_agent and agent_id == who.agent_id:
+            seen = who.agent is not None and who.scope is not None and holds(who.agent.scope, who.scope)
+            return _Named(agent_id, [who.agent] if seen and who.agent else [], own=True)
+        found = self._store.agents_with_id(agent_id, who.scope) if who.scope is not None else []
+        found = _exactly(found, who.scope if request_scope else None)
+        if who.agent is None:
+            return _Named(agent_id, found, own=False)
         family = self.family(who)
-        found = [agent for agent in self._store.agents_with_id(agent_id, who.scope) if agent.pk in family]
-        if len(found) > 1 and request_scope:
-            found = [agent for agent in found if agent.scope == who.scope] or found
-        return frozenset({found[0].pk}) if len(found) == 1 else None
-
-    def _visible(self, who: Who, agent_id: str, request_scope: Scope) -> StoredAgent | None:
-        if who.scope is None:
-            return None
-        found = self._store.agents_with_id(agent_id, who.scope)
-        return _only(found, agent_id, "agent_id", who.scope if request_scope else None)
+        known = found or self._store.agents_with_id(agent_id, who.agent.scope)
+        return _Named(agent_id, found, own=any(agent.pk in family for agent in known))
 
     def listed(self, who: Who) -> frozenset[int] | None:
         """Returns which agents a caller may list: pks, or None for all of its scope."""
@@ -217,15 +227,13 @@ class Access:
         """Returns an agent that a caller may be told of; an empty id is the caller itself."""
         if not agent_id and not who.is_agent:
             raise InvalidArgument("agent_id", "is empty: a user names the agent")
-        own = self._own(who, agent_id or who.agent_id, request_scope) if who.is_agent else None
-        if own is not None:
-            agent = self._store.agent(next(iter(own))) if own else None
-        elif not self.may_read_others(who):
+        agent_id = agent_id or who.agent_id
+        named = self._behind(who, agent_id, request_scope)
+        if not named.own and not self.may_read_others(who):
             raise PermissionDenied("agent_id: the caller's role may not read other agents")
-        else:
-            agent = self._visible(who, agent_id, request_scope)
+        agent = named.one()
         if agent is None:
-            raise no_such_agent(agent_id or who.agent_id)
+            raise no_such_agent(agent_id)
         return agent
 
     # -- writing
@@ -240,16 +248,13 @@ class Access:
         agent_id = agent_id or who.agent_id
         if who.scope is None:
             raise no_such_agent(agent_id)
-        if not who.is_agent:
-            found = self._visible(who, agent_id, request_scope)
-            return AgentKey(agent_id, found.scope, found.pk) if found else AgentKey(agent_id, who.scope)
-        own = self._own(who, agent_id, request_scope)
-        if own:
-            (pk,) = own
-            stored = self._store.agent(pk)
-            return AgentKey(agent_id, stored.scope if stored else who.scope, pk)
-        if agent_id == who.agent_id:
+        named = self._behind(who, agent_id, request_scope)
+        agent = named.one(field)
+        if agent is None:
+            new = not who.is_agent or (named.own and who.agent is None)
+            if not new:
+                raise no_such_agent(agent_id)
             return AgentKey(agent_id, who.scope)
-        if self._visible(who, agent_id, request_scope) is None:
-            raise no_such_agent(agent_id)
-        raise PermissionDenied(f"{field}: {agent_id} is not the caller's own agent")
+        if who.is_agent and not named.own:
+            raise PermissionDenied(f"{field}: {agent_id} is not the caller's own agent")
+        return AgentKey(agent_id, agent.scope, agent.pk)

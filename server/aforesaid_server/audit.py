@@ -1,7 +1,8 @@
 """The audit log: who read whom. Append-only, chained and keyed, so that a changed, missing, moved or cut-off record is found.
 
-Each record is canonical JSON under HMAC-SHA256 over itself and the record before. The head (count and MAC of the last record) is
-kept outside the table too, in a file, and written to the service's log. A record is committed before the reply leaves; if it
+Each record is canonical JSON that holds the MAC of the record before, under HMAC-SHA256 over both. The head (count and MAC of the
+last record) is kept outside the table too, in a file, and written to the service's log. The chain goes on from the head, never from
+what the table says: records cut off stay missing, whatever is recorded later. A record is committed before the reply leaves; if it
 cannot be, the reply is Unavailable and no text goes out.
 """
 
@@ -89,25 +90,30 @@ class Verification:
 
 
 class HeadFile:
-    """The head outside of the table: how many records there are, and the MAC of the last one."""
+    """The head outside of the table: how many records there are, and the MAC of the last one. Opened anew each time, so that a
+    file that was removed or replaced meanwhile is noticed.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._path = path
 
     def read(self) -> tuple[int, bytes]:
         """Returns count and MAC; (0, zeros) if nothing was written yet."""
-        data = os.pread(self._file, _HEAD.size, 0)
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            data = b""
         count, mac = _HEAD.unpack(data) if len(data) == _HEAD.size else (0, _GENESIS)
         return count, mac
 
     def write(self, count: int, mac: bytes) -> None:
         """Replaces the head, durably: 40 bytes at the start of the file, within one sector."""
-        os.pwrite(self._file, _HEAD.pack(count, mac), 0)
-        os.fdatasync(self._file)
-
-    def close(self) -> None:
-        """Closes the file."""
-        os.close(self._file)
+        file = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(file, _HEAD.pack(count, mac), 0)
+            os.fdatasync(file)
+        finally:
+            os.close(file)
 
 
 def _now() -> int:
@@ -136,14 +142,17 @@ class Audit:
         self._keep_query = keep_query
         self._now = now
         self._lock = threading.Lock()
-        self._settle_head()
+        self._behind = False  # the file lacks the last record
+        self._count, self._last = self._settled_head()
 
-    def _settle_head(self) -> None:
-        """Takes in the one record that was committed just before a crash kept the head from being written."""
+    def _settled_head(self) -> tuple[int, bytes]:
+        """Returns the head, with the one record that was committed just before a crash kept the head from being written."""
         count, mac = self._head.read()
         last = self._store.last_read()
         if last is not None and last.number == count + 1 and hmac.compare_digest(last.mac, self._mac(mac, last.body)):
-            self._head.write(last.number, last.mac)
+            count, mac = last.number, last.mac
+            self._head.write(count, mac)
+        return count, mac
 
     def _mac(self, before: bytes, body: str) -> bytes:
         return hmac.digest(self._key, before + body.encode(), "sha256")
@@ -158,26 +167,45 @@ class Audit:
         """Commits one record. Raises Unavailable if it cannot be."""
         with self._lock:
             try:
-                last = self._store.last_read()
-                number, before = (last.number + 1, last.mac) if last else (1, _GENESIS)
-                body = self._body(call, reading, number)
-                mac = self._mac(before, body)
-                scope = reading.who.scope if reading.who.scope is not None else call.scope
-                self._store.add_read(ReadRow(number, body, mac), scope=scope, targets=reading.targets)
-                self._head.write(number, mac)
+                if self._behind:  # never by more than the one record that is taken in at a start
+                    self._move_head(self._count, self._last)
+                number, mac = self._add(call, reading)
+                self._move_head(number, mac)
             except (AforesaidError, OSError) as error:
                 log.error("audit record refused", request_id=call.request_id, error=type(error).__name__)  # noqa: TRY400 - the error may hold text
                 raise Unavailable("the audit log cannot be written: nothing is shown") from error
         log.info("audit head", records=number, head=mac.hex(), request_id=call.request_id)
 
-    def _body(self, call: Call, reading: Reading, number: int) -> str:
+    def _add(self, call: Call, reading: Reading) -> tuple[int, bytes]:
+        last = self._store.last_read()
+        # A record that somebody added has taken its number; it stays, to be found.
+        number = max(self._count, last.number if last else 0) + 1
+        scope = self._scope_of(call, reading.who)
+        body = self._body(call, reading, number, scope)
+        mac = self._mac(self._last, body)
+        self._store.add_read(ReadRow(number, body, mac), scope=scope, targets=reading.targets)
+        return number, mac
+
+    def _move_head(self, count: int, mac: bytes) -> None:
+        self._count, self._last, self._behind = count, mac, True
+        self._head.write(count, mac)
+        self._behind = False
+
+    def _scope_of(self, call: Call, who: Who) -> Scope:
+        """Returns the caller's scope, not narrowed where the request's contradicts it."""
+        if who.scope is not None:
+            return who.scope
+        return who.agent.scope if who.agent else call.scope
+
+    def _body(self, call: Call, reading: Reading, number: int, scope: Scope) -> str:
         who = reading.who
         fields: dict[str, Any] = {
             "number": number,
+            "before": self._last.hex(),
             "time": self._now(),
             "caller": who.agent_id,
             "caller_pk": who.agent.pk if who.agent else None,
-            "scope": dict(who.scope if who.scope is not None else call.scope),
+            "scope": dict(scope),
             "role": who.role,
             "targets": reading.targets,
             "method": call.method,
@@ -258,33 +286,39 @@ class Audit:
 
     def _verify(self) -> Verification:
         faults: list[Fault] = []
-        before, expected, macs = _GENESIS, 1, 0
-        head_count, head_mac = self._head.read()
-        at_head = _GENESIS
+        last, last_mac, records = 0, _GENESIS, 0
+        sound = True  # whether what the next record says of the one before can be compared
         for row in self._store.all_reads():
-            while expected < row.number and len(faults) < _MOST_FAULTS:
-                faults.append(Fault(expected, "missing"))
-                expected += 1
-            faults += self._faults_of(row, before)
-            before, expected, macs = row.mac, row.number + 1, macs + 1
-            if row.number == head_count:
-                at_head = row.mac
-        last = expected - 1
-        if last < head_count:
-            faults += [Fault(number, "cut off") for number in range(last + 1, min(head_count, last + _MOST_FAULTS) + 1)]
-        elif last > head_count:
-            faults.append(Fault(head_count + 1, "altered: the head outside of the table does not know it"))
-        elif not hmac.compare_digest(at_head, head_mac):
-            faults.append(Fault(head_count, "altered: the head outside of the table is another one"))
-        return Verification(not faults, macs, before.hex() if macs else "", tuple(faults[:_MOST_FAULTS]))
+            missing = range(last + 1, row.number)
+            faults += [Fault(number, "missing") for number in missing[:_MOST_FAULTS]]
+            problem = self._problem_of(row, last_mac if sound and not missing else None)
+            faults += [Fault(row.number, problem)] if problem else []
+            last, last_mac, records, sound = row.number, row.mac, records + 1, not problem
+            del faults[_MOST_FAULTS:]
+        faults += self._problems_of_head(last, last_mac)
+        return Verification(not faults, records, last_mac.hex() if records else "", tuple(faults[:_MOST_FAULTS]))
 
-    def _faults_of(self, row: ReadRow, before: bytes) -> list[Fault]:
+    def _problem_of(self, row: ReadRow, before: bytes | None) -> str:
+        """Returns what is wrong with a record, empty if nothing is. `before` is the MAC of the record before, None if unknown."""
         try:
-            written = json.loads(row.body)["number"]
+            fields = json.loads(row.body)
+            written, follows = fields["number"], bytes.fromhex(fields["before"])
         except (ValueError, KeyError, TypeError):
-            return [Fault(row.number, "altered")]
+            return "altered"
+        if not hmac.compare_digest(row.mac, self._mac(follows, row.body)):
+            return "altered"
         if written != row.number:
-            return [Fault(row.number, f"reordered: it was written as record {written}")]
-        if not hmac.compare_digest(row.mac, self._mac(before, row.body)):
-            return [Fault(row.number, "altered")]
-        return []
+            return f"reordered: it was written as record {written}"
+        if before is not None and not hmac.compare_digest(follows, before):
+            return "reordered: it was written after another record"
+        return ""
+
+    def _problems_of_head(self, last: int, last_mac: bytes) -> list[Fault]:
+        if last < self._count:
+            return [Fault(number, "cut off") for number in range(last + 1, self._count + 1)[:_MOST_FAULTS]]
+        if last > self._count:
+            return [Fault(self._count + 1, "altered: the head outside of the table does not know it")]
+        known, (count, mac) = hmac.compare_digest(last_mac, self._last), self._head.read()
+        if known and count == self._count and hmac.compare_digest(mac, self._last):
+            return []
+        return [Fault(last, "altered: the head outside of the table is another one")]

@@ -4,16 +4,22 @@ brings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
 
+from aforesaid.model import Part
 from aforesaid_server.index import Document
 from aforesaid_server.store import Change, Forget, ForgetConversation, Put, TurnInPlace
 from aforesaid_server.text.transcript import Searched
-from aforesaid_server.text.words import Analyser
+from aforesaid_server.text.words import Analyser, TurnWords
 
 SCHEMA = "documents-1"
 """Names what a document holds; a change of it rebuilds every index."""
+
+KnownWords: TypeAlias = Mapping[tuple[str, tuple[Part, ...]], TurnWords]
+"""The words of turns, by role and parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,14 @@ class Documents:
         """Names all that an index depends on."""
         return f"{SCHEMA} {self.analyser.fingerprint} {self.searched.fingerprint}"
 
-    def of(self, place: TurnInPlace) -> Document:
-        """Returns the document of a turn."""
+    def words_of(self, role: str, parts: tuple[Part, ...]) -> TurnWords:
+        """Returns the words of a turn that are searched."""
+        return self.analyser.turn(self.searched.text_of(role, parts))
+
+    def of(self, place: TurnInPlace, known: KnownWords = MappingProxyType({})) -> Document:
+        """Returns the document of a turn, its words from `known` where they are there."""
         turn = place.turn
+        words = known.get((turn.role, turn.parts))
         return Document(
             number=turn.number,
             content_length=turn.content_length,
@@ -60,12 +71,12 @@ class Documents:
             project=place.conversation.source.project,
             scope=place.agent.scope,
             created_at=turn.created_at,
-            words=self.analyser.turn(self.searched.text_of(turn.role, turn.parts)),
+            words=words if words is not None else self.words_of(turn.role, turn.parts),
         )
 
 
-def split(changes: Sequence[Change], documents: Documents) -> Brought:
-    """Returns what changes, one at least, bring. Later ones win."""
+def split(changes: Sequence[Change], documents: Documents, known: KnownWords = MappingProxyType({})) -> Brought:
+    """Returns what changes, one at least, bring. Later ones win. Words are taken from `known` where they are there."""
     fresh: dict[int, Fresh] = {}
     forget: list[int] = []
     conversations: list[int] = []
@@ -75,7 +86,7 @@ def split(changes: Sequence[Change], documents: Documents) -> Brought:
                 forget += [old for old in (replaces, turn_number if turn_number != number else 0) if old]
                 fresh.pop(replaces, None)
                 if place is not None:
-                    fresh[turn_number] = Fresh(number, documents.of(place))
+                    fresh[turn_number] = Fresh(number, documents.of(place, known))
             case Forget(turn_number=turn_number):
                 forget.append(turn_number)
                 fresh.pop(turn_number, None)

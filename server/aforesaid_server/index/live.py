@@ -69,6 +69,8 @@ class LiveIndex:
 
     def __init__(self) -> None:
         self._engine: Index | None = None
+        self._expecting = False  # fresh turns are kept; without an engine only when one is about to be used
+        self._held = 0  # how far the log is in that engine
         self._fresh: dict[int, Fresh] = {}
         self._imported: list[tuple[int, int]] = []
         self._latest = 0
@@ -109,17 +111,20 @@ class LiveIndex:
     # -- writing
 
     def add(self, brought: Brought) -> None:
-        """Takes the changes of one write: from now on searches see them."""
+        """Takes the changes of one write: from now on searches see them. Writes may come in another order than that of the log."""
         with self._changed:
-            kept = self._fresh
-            if brought.forget or brought.forget_conversations:
-                gone, dropped = frozenset(brought.forget), frozenset(brought.forget_conversations)
-                kept = {
-                    number: one
-                    for number, one in kept.items()
-                    if number not in gone and one.document.conversation_pk not in dropped
-                }
-            self._fresh = {**kept, **{one.document.number: one for one in brought.fresh}}
+            gone, dropped = frozenset(brought.forget), frozenset(brought.forget_conversations)
+            kept = {
+                number: one
+                for number, one in self._fresh.items()
+                if number not in gone and one.document.conversation_pk not in dropped
+            }
+            for one in brought.fresh if self._expecting else ():
+                before = kept.get(one.document.number)
+                # The follower may have been quicker: what the engine holds would wait here for a batch that never comes.
+                if one.position > self._held and (before is None or before.position < one.position):
+                    kept[one.document.number] = one
+            self._fresh = kept
             self._latest = max(self._latest, brought.position)
             self._changed.notify_all()
         self._work.set()
@@ -156,16 +161,27 @@ class LiveIndex:
         self._work.clear()
         self._urgent.clear()
 
+    def expect(self, head: int) -> None:
+        """Keeps fresh turns from now on, for an engine that holds the log up to `head` and is used next.
+
+        Without an engine none are kept: nobody searches them, and the log holds them for whoever builds the next one.
+        """
+        with self._changed:
+            self._expecting, self._held = True, head
+
     def use(self, engine: Index | None) -> None:
         """Searches in another engine from now on, or in none."""
         with self._changed:
-            self._engine = engine
+            self._engine, self._expecting = engine, engine is not None
+            self._held = engine.head if engine is not None else 0
+            self._fresh = {number: one for number, one in self._fresh.items() if engine is not None and one.position > self._held}
             self._changed.notify_all()
 
     def apply(self, engine: Index, batch: Batch) -> None:
         """Has the engine take a batch, then lets go of what it holds now."""
         engine.apply(batch)
         with self._changed:
+            self._held = batch.head
             self._fresh = {number: one for number, one in self._fresh.items() if one.position > batch.head}
             self._imported = [(first, last) for first, last in self._imported if last > batch.head]
             self._changed.notify_all()

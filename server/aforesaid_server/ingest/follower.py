@@ -30,6 +30,7 @@ LAG_SECONDS = 0.5
 _BATCH_TURNS = 4_000
 _BATCH_BYTES = 32 * 1024 * 1024
 _RETRY_SECONDS = 2.0
+_PARTS = ("turns", "vocabulary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Follower:
         self._live = live
         self._documents = documents
         self._folder = folder
+        self._beside = folder.with_name(folder.name + ".building")
         self._engine: TantivyIndex | None = None
         self._stopping = threading.Event()
         self._progress = Progress(False, "the index is being opened", 0, 0)
@@ -109,7 +111,12 @@ class Follower:
         if engine is None:
             return
         self._engine = engine
-        self._catch_up(engine, "the index takes in what was written since")
+        why = "the index takes in what was written since"
+        self._catch_up(engine, why)
+        self._live.expect(engine.head)
+        self._catch_up(engine, why)
+        if self._stopping.is_set():  # it may lack turns
+            return
         self._live.use(engine)
         self._progress = Progress(True, "", engine.head, engine.head)
         while not self._stopping.is_set():
@@ -141,12 +148,16 @@ class Follower:
     # -- the folder
 
     def _opened(self) -> TantivyIndex | None:
-        """Opens the index, None if there is none, or one that cannot be used."""
+        """Opens the index, None if there is none, or one that cannot be used. Removes what an earlier try to build one left."""
+        shutil.rmtree(self._beside, ignore_errors=True)
         mark = self._folder / "fingerprint.json"
         try:
             if json.loads(mark.read_text())["fingerprint"] != self._documents.fingerprint:
                 log.info("index of another analyser or schema: rebuilding")
                 return None
+            for part in _PARTS:
+                # tantivy takes a folder without this file for a new index, and one half would lack what the other holds.
+                (self._folder / part / "meta.json").stat()
             engine = TantivyIndex(self._folder)
         except FileNotFoundError:
             return None
@@ -161,7 +172,7 @@ class Follower:
 
     def _rebuilt(self) -> TantivyIndex | None:
         """Builds the index in a folder beside and swaps it in; None if told to stop meanwhile."""
-        beside = self._folder.with_name(self._folder.name + ".building")
+        beside = self._beside
         shutil.rmtree(beside, ignore_errors=True)
         total = self._store.head()
         why = "the index is being rebuilt"

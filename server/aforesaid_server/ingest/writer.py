@@ -18,7 +18,7 @@ from aforesaid_server.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from aforesaid_server.index.document import Documents, split
+from aforesaid_server.index.document import Documents, KnownWords, split
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
 from aforesaid_server.store import (
@@ -69,9 +69,10 @@ class Writer:
         """Appends turns to a conversation."""
         agent = self._target(call, request.agent_id, request.scope)
         turns = self._prepared(request.turns, "turns")
+        words = self._words_of(turns)
         self._wait_for_room(call)
         written = self._store.append(Append(agent, request.conversation_id, turns), now=self._now())
-        self._show(written.changes)
+        self._show(written.changes, words)
         return written
 
     def write(self, call: Call, request: WriteRequest) -> Written:
@@ -81,10 +82,11 @@ class Writer:
             raise InvalidArgument("conversation.conversation_id", "must not be empty")
         agent = self._target(call, conversation.agent_id, request.scope, "conversation.agent_id")
         turns = self._prepared(conversation.turns, "conversation.turns")
+        words = self._words_of(turns)
         self._wait_for_room(call)
         whole = Append(agent, conversation.conversation_id, turns, conversation.title, conversation.source)
         written = self._store.write(whole, expected_revision=request.expected_revision, now=self._now())
-        self._show(written.changes)
+        self._show(written.changes, words)
         return written
 
     def delete(self, call: Call, request: DeleteRequest) -> None:
@@ -92,7 +94,7 @@ class Writer:
         agent = self._target(call, request.agent_id, request.scope)
         if agent.pk is None:
             raise no_such_agent(agent.agent_id)
-        self._show(self._store.delete(agent.pk, request.conversation_id, now=self._now()))
+        self._show(self._store.delete(agent.pk, request.conversation_id, now=self._now()), {})
 
     def import_batch(self, call: Call, items: Sequence[ImportItem], tally: ImportTally) -> None:
         """Takes turns of many conversations in one transaction and counts them. The index follows."""
@@ -144,9 +146,12 @@ class Writer:
         if not self._live.wait_for_room(MOST_FRESH, _PATIENCE_SECONDS):
             raise Unavailable("the index is behind: try again later")
 
-    def _show(self, changes: Sequence[Change]) -> None:
+    def _words_of(self, turns: Sequence[NewTurn]) -> KnownWords:
+        return {(turn.role, turn.parts): self._documents.words_of(turn.role, turn.parts) for turn in turns}
+
+    def _show(self, changes: Sequence[Change], words: KnownWords) -> None:
         if changes:
-            self._live.add(split(changes, self._documents))
+            self._live.add(split(changes, self._documents, words))
 
     # -- agents
 
@@ -159,7 +164,7 @@ class Writer:
         if unknown := mask - {"name", "role", "archived", "parent_agent_id", "scope"}:
             raise InvalidArgument("update_mask", f"{min(unknown)} is not a field that can change")
         if who.is_agent:
-            self._check_own_name(who, agent.agent_id, mask)
+            self._check_own_name(who, agent.agent_id, mask, request.scope)
         narrower = joined(request.scope, agent.scope) if "scope" in mask else request.scope
         if narrower is None:
             raise InvalidArgument("agent.scope", "contradicts the scope of the request")
@@ -174,8 +179,9 @@ class Writer:
             parent_agent_id=agent.parent_agent_id if "parent_agent_id" in mask else None,
         )
 
-    def _check_own_name(self, who: Who, agent_id: str, mask: frozenset[str]) -> None:
-        if agent_id not in ("", who.agent_id) or who.agent is None:
+    def _check_own_name(self, who: Who, agent_id: str, mask: frozenset[str], scope: Scope) -> None:
+        key = self._access.writable(who, agent_id, scope, "agent.agent_id")
+        if key.agent_id != who.agent_id:
             raise PermissionDenied("agent.agent_id: an agent may change its own name only")
         if mask - {"name"}:
             raise PermissionDenied(f"update_mask: an agent may change its own name, not its {min(mask - {'name'})}")

@@ -1,0 +1,834 @@
+"""Who may do what: contract.md's table of rights, walked over every method, caller and target, and the edges of who, asked of a
+running service.
+
+The rows below were read off the contract. What is recorded of these reads is test_audit.py's business, but for whether a record is
+made at all, which each cell of the table says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.api.callers import (
+    APPEND,
+    DELETE,
+    GET_AGENT,
+    GET_CONVERSATION,
+    LIST_AGENTS,
+    LIST_CONVERSATIONS,
+    LIST_READS,
+    READ,
+    UPDATE_AGENT,
+    VERIFY,
+    WRITE,
+    Caller,
+    hits,
+    new,
+    new_word,
+    ok,
+    owners,
+    turn,
+    turn_ids,
+)
+from tests.api.doors import ConnectDoor, Contract, GrpcDoor, Json, Reply
+from tests.conftest import StartServer
+
+TALK = "talk"
+
+# A line for each method and caller: what it answers about each target. `+` after it: a record is made. `.`: there is no such case.
+#   reader, plain     agents whose roles may and may not read others (reviewer, observer)
+#   leaf              a sub-agent, of `other`, which is the implementer that a first write makes
+#   bound             an implementer of a narrower scope than the rest; its sub-agent's sub-agent has a narrower one still
+#   stranger          an id that no agent has
+#   sub, deep         the caller's sub-agent, and that one's; `other` one in the caller's scope that is neither
+#   elsewhere         an agent that the caller's scope does not show; `nobody` an id that no agent has
+RIGHTS = """
+method              caller    own       sub      deep     other      elsewhere  nobody
+
+search              user      .         ok+      ok+      ok+        unknown+   unknown+
+search              reader    ok        ok       ok       ok+        unknown+   unknown+
+search              plain     ok        ok       ok       denied+    denied+    denied+
+search              leaf      ok        ok       ok       ok+        unknown+   unknown+
+search              bound     ok        ok       ok       ok+        unknown+   unknown+
+search              stranger  nothing   .        .        denied+    denied+    denied+
+
+read                user      .         ok+      ok+      ok+        unknown+   unknown+
+read                reader    ok        ok       ok       ok+        unknown+   unknown+
+read                plain     ok        ok       ok       denied+    denied+    denied+
+read                leaf      ok        ok       ok       ok+        unknown+   unknown+
+read                bound     ok        ok       ok       ok+        unknown+   unknown+
+read                stranger  unknown   .        .        denied+    denied+    denied+
+
+get_agent           user      .         ok       ok       ok         unknown    unknown
+get_agent           reader    ok        ok       ok       ok         unknown    unknown
+get_agent           plain     ok        ok       ok       denied     denied     denied
+get_agent           leaf      ok        ok       ok       ok         unknown    unknown
+get_agent           bound     ok        ok       ok       ok         unknown    unknown
+get_agent           stranger  unknown   .        .        denied     denied     denied
+
+get_conversation    user      .         ok       ok       ok         unknown    unknown
+get_conversation    reader    ok        ok       ok       ok         unknown    unknown
+get_conversation    plain     ok        ok       ok       denied     denied     denied
+get_conversation    leaf      ok        ok       ok       ok         unknown    unknown
+get_conversation    bound     ok        ok       ok       ok         unknown    unknown
+get_conversation    stranger  unknown   .        .        denied     denied     denied
+
+list_conversations  user      .         ok       ok       ok         unknown    unknown
+list_conversations  reader    ok        ok       ok       ok         unknown    unknown
+list_conversations  plain     ok        ok       ok       denied     denied     denied
+list_conversations  leaf      ok        ok       ok       ok         unknown    unknown
+list_conversations  bound     ok        ok       ok       ok         unknown    unknown
+list_conversations  stranger  unknown   .        .        denied     denied     denied
+
+append              user      .         ok       ok       ok         .          .
+append              reader    ok        ok       ok       denied     unknown    unknown
+append              plain     ok        ok       ok       denied     unknown    unknown
+append              leaf      ok        ok       ok       denied     unknown    unknown
+append              bound     ok        ok       ok       denied     unknown    unknown
+append              stranger  .         .        .        denied     unknown    unknown
+
+write               user      .         ok       ok       ok         .          .
+write               reader    ok        ok       ok       denied     unknown    unknown
+write               plain     ok        ok       ok       denied     unknown    unknown
+write               leaf      ok        ok       ok       denied     unknown    unknown
+write               bound     ok        ok       ok       denied     unknown    unknown
+write               stranger  .         .        .        denied     unknown    unknown
+
+import              user      .         ok       ok       ok         .          .
+import              reader    ok        ok       ok       skipped    skipped    skipped
+import              plain     ok        ok       ok       skipped    skipped    skipped
+import              leaf      ok        ok       ok       skipped    skipped    skipped
+import              bound     ok        ok       ok       skipped    skipped    skipped
+import              stranger  .         .        .        skipped    skipped    skipped
+
+delete              user      .         ok       ok       ok         unknown    unknown
+delete              reader    ok        ok       ok       denied     unknown    unknown
+delete              plain     ok        ok       ok       denied     unknown    unknown
+delete              leaf      ok        ok       ok       denied     unknown    unknown
+delete              bound     ok        ok       ok       denied     unknown    unknown
+delete              stranger  unknown   .        .        denied     unknown    unknown
+
+update_agent        user      .         ok       ok       ok         .          .
+update_agent        reader    ok        denied   denied   denied     unknown    unknown
+update_agent        plain     ok        denied   denied   denied     unknown    unknown
+update_agent        leaf      ok        denied   denied   denied     unknown    unknown
+update_agent        bound     ok        denied   denied   denied     unknown    unknown
+update_agent        stranger  .         .        .        denied     unknown    unknown
+"""
+CODES = {"denied": "permission_denied", "unknown": "not_found"}
+
+HEAD, *ROWS = [line.split() for line in RIGHTS.splitlines() if line]
+TARGETS = HEAD[2:]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The agents of the table; nobody writes to their conversation `talk` after it is made."""
+
+    user: Caller
+    callers: dict[str, Caller]
+    targets: dict[str, dict[str, str]]
+    word: str
+    scope: dict[str, str]
+
+    def all_agents(self) -> set[str]:
+        """Every agent of the world's scope."""
+        named = {by.agent_id for name, by in self.callers.items() if name != "stranger"} - {""}
+        return named | {
+            self.targets[name][kin] for name in ("reader", "plain", "leaf", "bound") for kin in ("sub", "deep", "other")
+        }
+
+    def family(self, name: str) -> set[str]:
+        """The ids of a caller and its sub-agents."""
+        return {self.targets[name][kin] for kin in ("own", "sub", "deep")}
+
+
+@pytest.fixture(scope="module")
+def door(service_url: str) -> Iterator[ConnectDoor]:
+    opened = ConnectDoor(service_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def user(door: ConnectDoor) -> Caller:
+    """The user, with all agents of the server in its scope."""
+    return Caller(door)
+
+
+@pytest.fixture(scope="module")
+def world(user: Caller) -> World:
+    scope, word = {"world": new("world")}, new_word()
+    narrow = scope | {"user_id": "ada"}
+    names = ["reader", "plain", "leaf", "bound"]
+    ids = {name: new(name) for name in (*names, "other", "neighbour", "foreign", "stranger", "nobody")}
+
+    def make(agent_id: str, pairs: dict[str, str], **fields: str) -> str:
+        user.make(agent_id, scope=pairs, **fields)
+        user.within(**pairs).say(TALK, f"{word} of {agent_id}", agent_id=agent_id)
+        return agent_id
+
+    make(ids["other"], scope)
+    make(ids["reader"], scope, role="reviewer")
+    make(ids["plain"], scope, role="observer")
+    make(ids["leaf"], scope, parentAgentId=ids["other"])
+    make(ids["bound"], narrow)
+    make(ids["neighbour"], narrow)
+    make(ids["foreign"], {"world": new("elsewhere")})
+    targets = {"user": {"sub": ids["reader"], "deep": ids["leaf"], "other": ids["bound"]}}
+    for name in names:
+        own = narrow if name == "bound" else scope
+        sub = make(f"{ids[name]}-sub", own, parentAgentId=ids[name])
+        deep = make(f"{ids[name]}-deep", own | {"project": "p"} if name == "bound" else own, parentAgentId=sub)
+        targets[name] = {"own": ids[name], "sub": sub, "deep": deep, "other": ids["other"]}
+    targets["bound"]["other"] = ids["neighbour"]
+    targets["stranger"] = {"own": ids["stranger"], "other": ids["other"]}
+    for of in targets.values():
+        of |= {"elsewhere": ids["foreign"], "nobody": ids["nobody"]}
+    targets["bound"]["elsewhere"] = ids["other"]  # there for all but those of a narrower scope
+    callers = {name: user.agent(ids[name]) for name in names}
+    # Whom no agent's scope binds, the request's does.
+    callers |= {"stranger": user.agent(ids["stranger"]).within(**scope), "user": user.within(**scope)}
+    return World(user, callers, targets, word, scope)
+
+
+def test_the_table_has_a_row_for_every_method_and_caller() -> None:
+    methods = {row[0] for row in ROWS}
+    assert {(row[0], row[1]) for row in ROWS} == {(method, by) for method in methods for by in {row[1] for row in ROWS}}
+    assert len(ROWS) == len(methods) * 6
+    assert all(len(row) == len(HEAD) for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_rights(row: list[str], world: World) -> None:
+    method, name = row[:2]
+    by = world.callers[name]
+    refused: dict[str, Reply] = {}
+    for kin, cell in zip(TARGETS, row[2:], strict=True):
+        if cell == ".":
+            continue
+        target, said = world.targets[name][kin], cell.removesuffix("+")
+        expected = CODES.get(said, said)
+        before = newest(world.user)
+        reply = METHODS[method](world, by, target)
+        assert outcome(method, reply) == expected, f"{kin}: {reply.message or reply.body}"
+        recorded = newest(world.user) != before
+        assert recorded == cell.endswith("+"), f"{kin}: {'a' if recorded else 'no'} record is made"
+        if expected == "ok" and method == "search":
+            assert owners(reply) == {target}
+        if expected != "ok":
+            assert world.word not in str(reply.body)
+            refused[kin] = anonymous(reply, target)
+    if "elsewhere" in refused:
+        assert refused["elsewhere"] == refused["nobody"], "tells that there is such an agent"
+        if outcome(method, refused["nobody"]) == "permission_denied":
+            assert refused["other"] == refused["nobody"], "tells that there is such an agent"
+
+
+def newest(user: Caller) -> str:
+    """The request id of the newest record there is."""
+    records = ok(user.call(LIST_READS, {"pagination": {"limit": 1}})).body.get("records", [{}])
+    return str(records[0].get("requestId", ""))
+
+
+def outcome(method: str, reply: Reply) -> str:
+    """What a cell of the table says."""
+    if method == "import" and reply.body.get("skipped"):
+        assert reply.body.keys() == {"skipped"}, "some of it was taken"
+        return "skipped"
+    if method == "search" and reply.code == "ok" and not hits(reply):
+        return "nothing"
+    return reply.code
+
+
+def anonymous(reply: Reply, target: str) -> Reply:
+    """A reply with the id that was asked for taken out, to compare two of them."""
+    body = {"skipped": str(reply.body["skipped"]).replace(target, "X")} if "skipped" in reply.body else {}
+    return Reply(reply.code, body, reply.message.replace(target, "X"), reply.violations)
+
+
+# How the table's methods are called on a target. A write that is let through changes nothing that another row looks at.
+
+
+def searching(world: World, by: Caller, target: str) -> Reply:
+    return by.search(world.word, agentId=target)
+
+
+def reading(_: World, by: Caller, target: str) -> Reply:
+    return by.read(TALK, agentId=target)
+
+
+def getting_agent(_: World, by: Caller, target: str) -> Reply:
+    reply = by.call(GET_AGENT, {"agentId": target})
+    assert reply.code != "ok" or reply.body["agent"]["agentId"] == target
+    return reply
+
+
+def getting_conversation(_: World, by: Caller, target: str) -> Reply:
+    return by.call(GET_CONVERSATION, {"agentId": target, "conversationId": TALK})
+
+
+def listing_conversations(_: World, by: Caller, target: str) -> Reply:
+    reply = by.call(LIST_CONVERSATIONS, {"agentId": target})
+    assert {one["agentId"] for one in reply.body.get("conversations", [])} <= {target}
+    return reply
+
+
+def appending(world: World, by: Caller, target: str) -> Reply:
+    return kept_or_not(
+        world, target, lambda talk: by.call(APPEND, {"agentId": target, "conversationId": talk, "turns": [turn("x")]})
+    )
+
+
+def writing(world: World, by: Caller, target: str) -> Reply:
+    def write(talk: str) -> Reply:
+        return by.call(WRITE, {"conversation": {"agentId": target, "conversationId": talk, "turns": [turn("x")]}})
+
+    return kept_or_not(world, target, write)
+
+
+def importing(world: World, by: Caller, target: str) -> Reply:
+    def bring(talk: str) -> Reply:
+        reply = by.bring([{"agent": {"agentId": target}, "conversation": {"conversationId": talk}, "turns": [turn("x")]}])
+        for one in reply.body.get("skipped", []):
+            assert (one["agentId"], one["conversationId"], one["turns"]) == (target, talk, "1")
+            assert target in one["reason"]
+            one["conversationId"] = "made anew"
+        return reply
+
+    return kept_or_not(world, target, bring)
+
+
+def kept_or_not(world: World, target: str, write: Callable[[str], Reply]) -> Reply:
+    """Writes to a conversation made anew; it must be there afterwards if and only if the write was let through."""
+    talk = new("written")
+    reply = write(talk)
+    there = world.user.call(GET_CONVERSATION, {"agentId": target, "conversationId": talk})
+    assert (there.code == "ok") == (reply.code == "ok" and "skipped" not in reply.body), f"written to {target}?"
+    return reply
+
+
+def deleting(world: World, by: Caller, target: str) -> Reply:
+    talk, word = new("deleted"), new_word()
+    known = target in world.all_agents()
+    if known:
+        world.user.say(talk, word, agent_id=target)
+    reply = by.call(DELETE, {"agentId": target, "conversationId": talk})
+    if known:
+        left = 0 if reply.code == "ok" else 1
+        assert len(hits(world.user.search(word))) == left, f"deleted of {target}?"
+    return reply
+
+
+def updating(_: World, by: Caller, target: str) -> Reply:
+    name = new("name")
+    reply = by.call(UPDATE_AGENT, {"agent": {"agentId": target, "name": name}, "updateMask": "name"})
+    assert reply.code != "ok" or reply.body["agent"]["name"] == name
+    return reply
+
+
+METHODS = {
+    "search": searching,
+    "read": reading,
+    "get_agent": getting_agent,
+    "get_conversation": getting_conversation,
+    "list_conversations": listing_conversations,
+    "append": appending,
+    "write": writing,
+    "import": importing,
+    "delete": deleting,
+    "update_agent": updating,
+}
+
+
+# What the table has no column for
+
+
+def test_own_and_sub_agents_without_naming_them(world: World) -> None:
+    """Without `agent_id` an agent searches its own conversations and those of its sub-agents, a user every agent of its scope."""
+    before = newest(world.user)
+    for name in ("reader", "plain", "leaf", "bound"):
+        by = world.callers[name]
+        assert owners(by.search(world.word)) == world.family(name)
+        listed = by.all_of(LIST_CONVERSATIONS, "conversations")
+        assert {one["agentId"] for one in listed if one["conversationId"] == TALK} == world.family(name)
+        assert owners(by.search(world.word, agentId=by.agent_id)) == {by.agent_id}, "its own id is its own alone"
+        assert ok(by.call(GET_AGENT, {})).body["agent"]["agentId"] == by.agent_id
+        assert ok(by.read(TALK)).body["turns"][0]["parts"] == [{"text": f"{world.word} of {by.agent_id}"}]
+    found = [hit for page in world.callers["user"].pages(world.word) for hit in hits(page)]
+    assert {hit["agentId"] for hit in found} == world.all_agents()
+    assert not hits(world.callers["stranger"].search(world.word))
+    assert world.callers["stranger"].all_of(LIST_CONVERSATIONS, "conversations") == []
+    assert newest(world.user) == before, "none of this is a read of somebody else"
+
+
+def test_whom_a_caller_may_list(world: World) -> None:
+    """An agent lists itself and its sub-agents; all, if it may read others."""
+    neighbours = world.family("bound") | {world.targets["bound"]["other"]}
+    listed: dict[str, set[str]] = {
+        "user": world.all_agents(),
+        "reader": world.all_agents(),
+        "leaf": world.all_agents(),
+        "plain": world.family("plain"),
+        "bound": neighbours,
+        "stranger": set(),
+    }
+    for name, agents in listed.items():
+        found = [agent["agentId"] for agent in world.callers[name].all_of(LIST_AGENTS, "agents")]
+        assert found == sorted(agents), name
+
+
+def test_agents_are_listed_by_id_in_pages(world: World) -> None:
+    by, found, cursor = world.callers["user"], [], ""
+    for _ in range(len(world.all_agents())):
+        page = ok(by.call(LIST_AGENTS, {"pagination": {"limit": 3, "cursor": cursor}})).body
+        found += [agent["agentId"] for agent in page["agents"]]
+        cursor = page.get("nextPageToken", "")
+        if not cursor:
+            break
+        assert world.callers["reader"].call(LIST_AGENTS, {"pagination": {"cursor": cursor}}).code == "invalid_argument"
+    assert found == sorted(world.all_agents())
+
+
+def test_every_agent(world: World) -> None:
+    """For an agent all that it may read, on record; without the right its own and its sub-agents', with no record, no error."""
+    everybody = world.all_agents()
+    seen: dict[str, tuple[set[str], int]] = {
+        "user": (everybody, 0),
+        "reader": (everybody, 1),
+        "leaf": (everybody, 1),
+        "bound": (world.family("bound") | {world.targets["bound"]["other"]}, 1),
+        "plain": (world.family("plain"), 0),
+        "stranger": (set(), 0),
+    }
+    for name, (agents, records) in seen.items():
+        before = newest(world.user)
+        assert owners(ok(world.callers[name].search(world.word, everyAgent=True, pagination={"limit": 100}))) == agents, name
+        assert (newest(world.user) != before) == bool(records), name
+
+
+@pytest.mark.parametrize("name", ["user", "reader", "plain", "stranger"])
+def test_every_agent_together_with_one(name: str, world: World) -> None:
+    before = newest(world.user)
+    for target in (world.targets[name]["other"], world.targets[name]["nobody"], world.callers[name].agent_id or "x"):
+        reply = world.callers[name].search(world.word, everyAgent=True, agentId=target)
+        assert (reply.code, [field for field, _ in reply.violations]) == ("invalid_argument", ["every_agent"])
+    assert newest(world.user) == before
+
+
+def test_who_may_verify_the_audit_log(world: World) -> None:
+    for name, by in world.callers.items():
+        reply = Caller(by.door, by.agent_id).call(VERIFY, {})
+        assert reply.code == ("ok" if name == "user" else "permission_denied"), name
+
+
+def test_who_may_ask_who_read_whom(world: World) -> None:
+    """An agent sees reads of itself, a user all reads; `agent_id` is a filter on targets, never not_found."""
+    user, plain = world.callers["user"], world.callers["plain"]
+    read, other = world.callers["reader"].agent_id, world.targets["plain"]["other"]
+    ok(world.callers["leaf"].search(world.word, agentId=read))
+    assert plain.search(world.word, agentId=read).code == "permission_denied"
+    mine = user.agent(read).reads()
+    assert [(one["callerAgentId"], one.get("granted", False)) for one in mine[:2]] == [
+        (plain.agent_id, False),
+        (world.callers["leaf"].agent_id, True),
+    ]
+    assert all(read in one["targetAgentIds"] for one in mine)
+    assert mine == user.agent(read).reads(agentId=read)
+    assert [one["requestId"] for one in mine] == [one["requestId"] for one in user.reads(agentId=read)]
+    for by, target in ((plain, read), (plain, other), (plain, new("nobody")), (world.callers["stranger"], read)):
+        assert by.reads(agentId=target) == [], "reads of others are not told to agents"
+    assert world.callers["stranger"].reads() == user.reads(agentId=new("nobody")) == []
+
+
+def test_a_user_names_the_agent(user: Caller) -> None:
+    """A user has no conversations of its own: what needs one agent must say which."""
+    asks: list[tuple[str, Json, str]] = [
+        (READ, {"conversationId": TALK}, "agent_id"),
+        (GET_AGENT, {}, "agent_id"),
+        (GET_CONVERSATION, {"conversationId": TALK}, "agent_id"),
+        (APPEND, {"conversationId": TALK, "turns": [turn("x")]}, "agent_id"),
+        (DELETE, {"conversationId": TALK}, "agent_id"),
+        (WRITE, {"conversation": {"conversationId": TALK}}, "conversation.agent_id"),
+        (UPDATE_AGENT, {"agent": {"name": "x"}, "updateMask": "name"}, "agent.agent_id"),
+    ]
+    for method, body, field in asks:
+        reply = user.call(method, body)
+        assert (reply.code, [name for name, _ in reply.violations]) == ("invalid_argument", [field]), method
+
+
+def test_rights_are_checked_anew_on_every_page(world: World) -> None:
+    """A token is "passed back ... by the same caller, whose rights are checked anew on every page"."""
+    user, agent, other, word = world.user.within(**world.scope), new("turncoat"), new("other"), new_word()
+    user.make(agent, role="reviewer")
+    user.say(TALK, *[f"{word} {place}" for place in range(4)], agent_id=other)
+    by = user.agent(agent)
+    page = ok(by.search(word, agentId=other, pagination={"limit": 1}))
+    again = {"agentId": other, "pagination": {"limit": 1, "cursor": page.body["nextPageToken"]}}
+    user.make(agent, role="observer")
+    reply = by.search(word, **again)
+    assert reply.code == "permission_denied"
+    assert word not in str(reply.body)
+    assert (user.reads(agentId=other)[0].get("granted", False), user.reads(agentId=other)[0]["laterPage"]) == (False, True)
+    user.make(agent, role="orchestrator")
+    assert turn_ids(ok(by.search(word, **again))) == [f"{TALK}:2"]
+    neighbour = world.callers["reader"]
+    for thief in (neighbour, user, Caller(user.door)):
+        reply = thief.search(word, **again)
+        assert (reply.code, [field for field, _ in reply.violations]) == ("invalid_argument", ["pagination.cursor"])
+
+
+def test_a_page_of_every_agent_after_the_right_is_gone(world: World) -> None:
+    """What the list of `partial` was fixed with is judged anew too."""
+    user, agent, other = world.user.within(**world.scope), new("turncoat"), new("other")
+    one, two = new_word(), new_word()
+    user.make(agent)
+    user.say(TALK, *[f"{one} {place}" for place in range(3)], agent_id=other)
+    user.say(TALK, *[f"{two} {place}" for place in range(3)], agent_id=agent)
+    by = user.agent(agent)
+    page = ok(by.search(f"{one} {two}", everyAgent=True, pagination={"limit": 1}))
+    cursor = page.body["nextPageToken"]
+    user.make(agent, role="observer")
+    seen = set()
+    while cursor:
+        page = ok(by.search(f"{one} {two}", everyAgent=True, pagination={"limit": 1, "cursor": cursor}))
+        seen |= owners(page)
+        cursor = page.body.get("nextPageToken", "")
+    assert seen <= {agent}
+
+
+# Scopes
+
+
+@pytest.mark.parametrize("name", ["reader", "plain", "bound"])
+def test_a_scope_that_contradicts_the_callers_sees_nothing(name: str, world: World) -> None:
+    """Such a scope "sees nothing: empty lists, not_found where an `agent_id` is given"."""
+    by = world.callers[name].within(world="another")
+    reply = ok(by.search(world.word))
+    assert not hits(reply)
+    assert "scope" in reply.body["notice"]
+    assert not hits(ok(by.search(world.word, everyAgent=True)))
+    assert not hits(ok(by.search(world.word, match="MATCH_ANY_WORD")))
+    assert by.all_of(LIST_AGENTS, "agents") == by.all_of(LIST_CONVERSATIONS, "conversations") == by.reads() == []
+    for target in (by.agent_id, world.targets[name]["sub"], world.targets[name]["other"], world.targets[name]["nobody"]):
+        own = target in world.family(name)
+        refused = "permission_denied" if name == "plain" and not own else "not_found"
+        for method in ("search", "read", "get_agent", "get_conversation", "list_conversations"):
+            assert METHODS[method](world, by, target).code == refused, (method, target)
+        for method in ("append", "write", "delete", "update_agent"):
+            assert METHODS[method](world, by, target).code == "not_found", (method, target)
+        assert outcome("import", importing(world, by, target)) == "skipped"
+
+
+def test_a_scope_narrows(world: World) -> None:
+    """What is left is what lies in both scopes, the caller's own included."""
+    bound = world.callers["bound"].agent_id
+    seen = world.family("bound") | {world.targets["bound"]["other"]}
+    for name in ("user", "reader"):
+        by = world.callers[name].within(**world.scope, user_id="ada")
+        assert owners(ok(by.search(world.word, everyAgent=True))) == seen
+        assert {agent["agentId"] for agent in by.all_of(LIST_AGENTS, "agents")} == seen
+        assert METHODS["search"](world, by, bound).code == "ok"
+    deep = world.callers["bound"].within(project="p")
+    assert owners(ok(deep.search(world.word))) == {world.targets["bound"]["deep"]}
+    assert {one["agentId"] for one in deep.all_of(LIST_CONVERSATIONS, "conversations")} == {world.targets["bound"]["deep"]}
+
+
+def test_a_scope_that_leaves_the_caller_itself_out(world: World) -> None:
+    """A narrower scope than the caller's own shows it nothing of its own: the records are not in it."""
+    by = world.callers["reader"].within(user_id="ada")
+    own = by.agent_id
+    assert not hits(ok(by.search(world.word)))
+    for method in (
+        "search",
+        "read",
+        "get_agent",
+        "get_conversation",
+        "list_conversations",
+        "append",
+        "write",
+        "delete",
+        "update_agent",
+    ):
+        assert METHODS[method](world, by, own).code == "not_found", method
+    assert by.read(TALK).code == by.call(GET_AGENT, {}).code == "not_found"
+    assert outcome("import", importing(world, by, own)) == "skipped"
+    assert owners(ok(by.search(world.word, agentId=world.callers["bound"].agent_id))) == {world.callers["bound"].agent_id}
+
+
+def test_a_write_with_a_scope_makes_the_agent_in_it(user: Caller) -> None:
+    """An unknown agent is made by the first write: "name = id, role implementer, the caller's scope and the request's"."""
+    scope = {"world": new("world"), "user_id": "ada"}
+    by = user.within(**scope)
+    ids = [new(prefix) for prefix in ("append", "write", "import")]
+    by.say(TALK, "x", agent_id=ids[0])
+    ok(by.call(WRITE, {"conversation": {"agentId": ids[1], "conversationId": TALK, "turns": [turn("x")]}}))
+    ok(by.bring([{"agent": {"agentId": ids[2]}, "conversation": {"conversationId": TALK}, "turns": [turn("x")]}]))
+    made = {agent["agentId"]: agent for agent in by.all_of(LIST_AGENTS, "agents")}
+    assert made == {one: {"agentId": one, "name": one, "role": "implementer", "scope": scope} for one in ids}
+
+
+@pytest.mark.parametrize("method", ["append", "write", "import", "update_agent"])
+def test_an_unknown_caller_is_made_by_its_first_write(method: str, world: World) -> None:
+    """Such an id "may write, and is made thereby; it reads nobody else"."""
+    by = world.user.agent(new("newcomer"))
+    assert by.search(world.word, agentId=world.callers["reader"].agent_id).code == "permission_denied"
+    assert by.call(GET_AGENT, {}).code == "not_found"
+    assert METHODS[method](world, by, by.agent_id).code == "ok"
+    made = ok(by.call(GET_AGENT, {})).body["agent"]
+    assert (made["agentId"], made["role"], made.get("scope", {})) == (by.agent_id, "implementer", {})
+    assert owners(ok(by.search(world.word, agentId=world.callers["reader"].agent_id))) == {world.callers["reader"].agent_id}
+
+
+def test_an_unknown_caller_takes_the_scope_of_its_request(user: Caller) -> None:
+    scope = {"world": new("world")}
+    by = user.agent(new("newcomer"))
+    ok(by.call(APPEND, {"conversationId": TALK, "turns": [turn("x")], "scope": scope}))
+    assert ok(by.call(GET_AGENT, {})).body["agent"]["scope"] == scope
+
+
+def test_ids_of_any_characters(user: Caller) -> None:
+    """An id is anybody's word; in the header it is percent-encoded."""
+    for agent in ("記憶", "a/b c", "100%", "%41", "é" * 200, "'; DROP TABLE agents; --"):
+        by, word = user.agent(f"{new('any')} {agent}"), new_word()
+        by.say(TALK, word)
+        assert owners(ok(by.search(word))) == {by.agent_id}
+        assert owners(ok(user.search(word, agentId=by.agent_id))) == {by.agent_id}
+
+
+# One id, several agents
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Two agents of one id in scopes that contradict each other, and one of another id beside each."""
+
+    agent_id: str
+    word: str
+    left: dict[str, str]
+    right: dict[str, str]
+
+
+@pytest.fixture
+def twins(user: Caller) -> Twins:
+    world = {"world": new("world")}
+    made = Twins(new("twin"), new_word(), world | {"user_id": "left"}, world | {"user_id": "right"})
+    for scope in (made.left, made.right):
+        user.within(**scope).say(TALK, f"{made.word} {scope['user_id']}", agent_id=made.agent_id)
+        user.within(**scope).say(TALK, f"beside {scope['user_id']}", agent_id=f"{made.agent_id}-beside")
+    return made
+
+
+def asks_of(twins: Twins) -> list[tuple[str, Json, str]]:
+    """A request of each method that names the twins, and the field that names them."""
+    named = {"agentId": twins.agent_id}
+    talk = named | {"conversationId": TALK}
+    return [
+        ("agent.v1.AgentService/SearchTranscripts", named | {"query": twins.word}, "agent_id"),
+        (READ, talk, "agent_id"),
+        (GET_AGENT, named, "agent_id"),
+        (GET_CONVERSATION, talk, "agent_id"),
+        (LIST_CONVERSATIONS, named, "agent_id"),
+        (APPEND, talk | {"turns": [turn("x")]}, "agent_id"),
+        (WRITE, {"conversation": talk | {"turns": [turn(twins.word)]}}, "conversation.agent_id"),
+        (UPDATE_AGENT, {"agent": named | {"name": "Twin"}, "updateMask": "name"}, "agent.agent_id"),
+        (DELETE, talk, "agent_id"),
+    ]
+
+
+def test_an_id_that_two_visible_agents_share(user: Caller, twins: Twins) -> None:
+    """Whoever names it must name the scope too; with the scope each is found, and only that one."""
+    for method, body, field in asks_of(twins):
+        reply = user.call(method, body)
+        assert (reply.code, [name for name, _ in reply.violations]) == ("invalid_argument", [field]), method
+        assert "name the scope" in reply.message
+        assert twins.agent_id in reply.message
+    reply = user.bring([{"agent": {"agentId": twins.agent_id}, "conversation": {"conversationId": TALK}, "turns": [turn("x")]}])
+    assert reply.code == "invalid_argument"
+    for scope in (twins.left, twins.right):
+        assert turn_ids(user.search(twins.word, agentId=twins.agent_id, scope=scope)) == [f"{TALK}:0"]
+        for method, body, _ in asks_of(twins):
+            assert user.call(method, body | {"scope": scope}).code == "ok", method
+    assert not hits(user.search(twins.word, scope={"world": twins.left["world"]}))
+
+
+def test_a_caller_whose_id_two_agents_share(user: Caller, twins: Twins) -> None:
+    """Refused whatever it asks, until the request names the scope; then it is the agent of that scope."""
+    by = user.agent(twins.agent_id)
+    asks = [(method, body) for method, body, _ in asks_of(twins)] + [(LIST_AGENTS, {}), (LIST_CONVERSATIONS, {}), (LIST_READS, {})]
+    for method, body in asks:
+        reply = by.call(method, body)
+        assert (reply.code, [name for name, _ in reply.violations]) == ("invalid_argument", ["x-agent-id"]), method
+        assert "name the scope" in reply.message
+    for mine, others in ((twins.left, twins.right), (twins.right, twins.left)):
+        found = ok(by.search(twins.word, scope=mine)).body["matches"]
+        assert [hit["snippet"] for hit in found] == [f"⟦{twins.word}⟧ {mine['user_id']}"]
+        listed = ok(by.call(LIST_AGENTS, {"scope": mine})).body["agents"]
+        assert {agent["scope"]["user_id"] for agent in listed} == {mine["user_id"]} != {others["user_id"]}
+        beside = ok(by.search("beside", scope=mine, agentId=f"{twins.agent_id}-beside")).body["matches"]
+        assert [hit["snippet"] for hit in beside] == [f"⟦beside⟧ {mine['user_id']}"]
+
+
+def test_the_scope_that_is_named_exactly(user: Caller) -> None:
+    """Where one twin's scope is part of the other's, the scope that is named is that of the one meant."""
+    agent, wide = new("twin"), {"world": new("world")}
+    narrow = wide | {"user_id": "ada"}
+    for name, scope in (("wide", wide), ("narrow", narrow)):
+        body = {"agent": {"agentId": agent, "name": name}, "updateMask": "name", "scope": scope}
+        assert ok(user.call(UPDATE_AGENT, body)).body["agent"]["scope"] == scope
+    for by in (user, user.agent(agent)):
+        assert by.call(GET_AGENT, {"agentId": agent}).code == "invalid_argument"
+        for name, scope in (("wide", wide), ("narrow", narrow)):
+            assert ok(by.call(GET_AGENT, {"agentId": agent, "scope": scope})).body["agent"]["name"] == name
+
+
+# Parents
+
+
+def test_nobody_is_its_own_ancestor(user: Caller) -> None:
+    ids = [new(name) for name in "abc"]
+    user.make(ids[0], name="A")
+    user.make(ids[1], parentAgentId=ids[0])
+    user.make(ids[2], parentAgentId=ids[1])
+    for child, parent in ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2)):
+        body = {"agent": {"agentId": ids[child], "parentAgentId": ids[parent]}, "updateMask": "parentAgentId"}
+        reply = user.call(UPDATE_AGENT, body)
+        assert (reply.code, [field for field, _ in reply.violations]) == ("invalid_argument", ["agent.parent_agent_id"])
+        assert ids[parent] in reply.message
+    assert [
+        agent.get("parentAgentId", "") for agent in (ok(user.call(GET_AGENT, {"agentId": one})).body["agent"] for one in ids)
+    ] == [
+        "",
+        ids[0],
+        ids[1],
+    ]
+
+
+def test_a_parent_that_is_not_there_or_elsewhere(user: Caller) -> None:
+    """The one answers like the other; a parent of a narrower scope than its sub-agent would show it less than it may see."""
+    world, agent, elsewhere, narrow = {"world": new("world")}, new("agent"), new("elsewhere"), new("narrow")
+    user.make(agent, scope=world)
+    user.make(elsewhere, scope={"world": new("world")})
+    user.make(narrow, scope=world | {"user_id": "ada"})
+    replies = []
+    for parent in (elsewhere, narrow, new("nobody")):
+        reply = user.call(UPDATE_AGENT, {"agent": {"agentId": agent, "parentAgentId": parent}, "updateMask": "parentAgentId"})
+        replies.append(anonymous(reply, parent))
+    assert replies == [Reply("not_found", {}, "agent.parent_agent_id: there is no agent X")] * 3
+    assert "parentAgentId" not in ok(user.call(GET_AGENT, {"agentId": agent})).body["agent"]
+
+
+def test_a_sub_agent_that_is_let_go(world: World) -> None:
+    """Whose a conversation is stands with the agent now: a sub-agent moved away is somebody else's, its new parent's own."""
+    user, word = world.user.within(**world.scope), new_word()
+    first, second, child = (new(name) for name in ("first", "second", "child"))
+    user.make(first)
+    user.make(second)
+    user.make(child, parentAgentId=first)
+    user.say(TALK, word, agent_id=child)
+    was, now = user.agent(first), user.agent(second)
+    assert owners(was.search(word)) == {child}
+    assert hits(was.search(word))[0]["parentAgentId"] == first
+    user.make(child, parentAgentId=second)
+    assert (owners(was.search(word)), owners(now.search(word))) == (set(), {child})
+    assert was.call(APPEND, {"agentId": child, "conversationId": TALK, "turns": [turn("x")]}).code == "permission_denied"
+    before = newest(world.user)
+    assert owners(was.search(word, agentId=child)) == {child}
+    assert newest(world.user) != before, "it is somebody else's read now"
+    user.make(child, parentAgentId="")
+    assert owners(now.search(word)) == set()
+
+
+# UpdateAgent
+
+
+def test_a_user_makes_an_agent_so(user: Caller) -> None:
+    """By UpdateAgent, with all its fields."""
+    scope, parent, agent = {"world": new("world"), "user_id": "ada"}, new("parent"), new("agent")
+    user.make(parent, scope=scope)
+    made = {"agentId": agent, "name": "Ada", "role": "reviewer", "archived": True, "scope": scope, "parentAgentId": parent}
+    body = {"agent": made, "updateMask": "name,role,archived,scope,parentAgentId"}
+    assert ok(user.call(UPDATE_AGENT, body)).body["agent"] == made
+    assert ok(user.call(GET_AGENT, {"agentId": agent})).body["agent"] == made
+
+
+def test_only_what_the_mask_names_changes(user: Caller) -> None:
+    agent = new("agent")
+    user.make(agent, name="Ada", role="reviewer")
+    body = {"agent": {"agentId": agent, "name": "Bob", "role": "observer", "archived": True}, "updateMask": "archived"}
+    assert ok(user.call(UPDATE_AGENT, body)).body["agent"] == {
+        "agentId": agent,
+        "name": "Ada",
+        "role": "reviewer",
+        "archived": True,
+    }
+    body = {"agent": {"agentId": agent}, "updateMask": "archived,name"}
+    assert ok(user.call(UPDATE_AGENT, body)).body["agent"] == {"agentId": agent, "name": agent, "role": "reviewer"}
+
+
+def test_a_scope_never_changes(user: Caller) -> None:
+    """Whatever is asked, the agent stays in its scope and its turns with it."""
+    agent, scope = new("agent"), {"world": new("world"), "user_id": "ada"}
+    user.make(agent, scope=scope)
+    user.within(**scope).say(TALK, "x", agent_id=agent)
+    for other in ({}, {"world": scope["world"]}, {"user_id": "bob"}, scope | {"project": "p"}):
+        user.call(
+            UPDATE_AGENT, {"agent": {"agentId": agent, "scope": other, "name": "N"}, "updateMask": "scope,name", "scope": scope}
+        )
+        assert ok(user.call(GET_AGENT, {"agentId": agent, "scope": scope})).body["agent"]["scope"] == scope
+        assert len(hits(user.search("x", agentId=agent, scope=scope))) == 1
+    for by in (user, user.within(**scope), user.agent(agent)):
+        body = {"agent": {"agentId": agent, "scope": {"user_id": "bob"}}, "updateMask": "scope", "scope": scope}
+        assert by.call(UPDATE_AGENT, body).code in {"invalid_argument", "permission_denied"}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"role": "orchestrator"}, {"archived": True}, {"parentAgentId": "x"}, {"scope": {"user_id": "x"}}]
+)
+def test_an_agent_changes_its_own_name_only(fields: Json, user: Caller) -> None:
+    by = user.agent(new("agent"))
+    by.say(TALK, "x")
+    before = ok(by.call(GET_AGENT, {})).body
+    for mask in (",".join(fields), f"name,{next(iter(fields))}"):
+        body = {"agent": {"agentId": by.agent_id, "name": "Grey Heron"} | fields, "updateMask": mask}
+        assert by.call(UPDATE_AGENT, body).code == "permission_denied"
+    assert ok(by.call(GET_AGENT, {})).body == before
+    assert ok(by.call(UPDATE_AGENT, {"agent": {"name": "Grey Heron"}, "updateMask": "name"})).body["agent"]["name"] == "Grey Heron"
+
+
+# Doors and settings
+
+
+def test_the_agent_is_named_in_grpc_metadata_too(user: Caller, world: World, grpc_target: str, contract: Contract) -> None:
+    over_grpc = GrpcDoor(grpc_target, contract)
+    try:
+        for name, kin, code in (
+            ("reader", "other", "ok"),
+            ("plain", "other", "permission_denied"),
+            ("reader", "nobody", "not_found"),
+        ):
+            by, target = world.callers[name], world.targets[name][kin]
+            body = {"query": world.word, "agentId": target}
+            reply = over_grpc.call("agent.v1.AgentService/SearchTranscripts", body, by.headers)
+            plainly = by.search(world.word, agentId=target)
+            assert (reply.code, reply.message, turn_ids(reply)) == (code, plainly.message, turn_ids(plainly))
+    finally:
+        over_grpc.close()
+
+
+def test_the_roles_that_may_read_others_are_a_setting(start_server: StartServer) -> None:
+    """By default they are implementer, reviewer and orchestrator."""
+    running = start_server(settings={"AFORESAID_READERS": '["auditor"]'})
+    door = ConnectDoor(running.url)
+    user = Caller(door)
+    try:
+        for role in ("auditor", "implementer", "reviewer", "orchestrator"):
+            user.make(role, role=role)
+        user.say(TALK, "x", agent_id="other")
+        codes = {role: user.agent(role).search("x", agentId="other").code for role in ("auditor", "implementer", "reviewer")}
+        assert codes == {"auditor": "ok", "implementer": "permission_denied", "reviewer": "permission_denied"}
+    finally:
+        door.close()
