@@ -33,8 +33,8 @@ When: TypeAlias = int | datetime
 Match: TypeAlias = Literal["all_words", "any_word"]
 Words: TypeAlias = Literal["stemmed", "as_typed"]
 
-# The wire tells why turns were skipped in words only.
-_TOMBSTONED = "tombstoned"
+# Why turns of a tombstoned conversation are skipped.
+_TOMBSTONED = "failed_precondition"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MATCHES: Mapping[str, types_pb.Match] = {"all_words": types_pb.Match.ALL_WORDS, "any_word": types_pb.Match.ANY_WORD}
 _WORDS: Mapping[str, types_pb.Words] = {"stemmed": types_pb.Words.STEMMED, "as_typed": types_pb.Words.AS_TYPED}
@@ -277,13 +277,13 @@ def appended_of(message: conversation_service_pb.AppendTurnsResponse) -> Appende
 
 def imported_of(message: conversation_service_pb.ImportTurnsResponse) -> Imported:
     """Returns what one stream of an import took. Somebody deleted a tombstoned conversation; any other skip is a refusal."""
-    left_out = [LeftOut(skip.agent_id, skip.conversation_id, skip.turns, skip.reason) for skip in message.skipped]
+    left_out = [(skip.code, LeftOut(skip.agent_id, skip.conversation_id, skip.turns, skip.reason)) for skip in message.skipped]
     return Imported(
         added=message.turns_added,
         replaced=message.turns_replaced,
         unchanged=message.turns_unchanged,
-        skipped=tuple(left for left in left_out if _TOMBSTONED in left.reason),
-        refused=tuple(left for left in left_out if _TOMBSTONED not in left.reason),
+        skipped=tuple(left for code, left in left_out if code == _TOMBSTONED),
+        refused=tuple(left for code, left in left_out if code != _TOMBSTONED),
     )
 
 

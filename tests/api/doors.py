@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from grpc_tools import protoc
 
 from aforesaid_server.app import Doors, House, Signals, listen
 from aforesaid_server.settings import Settings
+from scripts.running_server import POLL_SECONDS
 
 Json: TypeAlias = dict[str, Any]
 
@@ -91,6 +93,13 @@ def running(house: House, **settings: Any) -> Iterator[Service]:
         if service.is_alive():
             service.tell_to_stop()
         service.wait()
+
+
+def wait_until_said(text: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Returns once a process has written a text to its log; fails if it ends without."""
+    while text not in log.read_text():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"ended with {process.wait(POLL_SECONDS)}\n{log.read_text()}")
 
 
 @dataclass

@@ -20,7 +20,7 @@ from aforesaid_server.app import LOCK, House, Signals, StartError, data_folder, 
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.settings import Settings
 from scripts.running_server import EXAMPLES, ROOT
-from tests.api.doors import SEARCH, ConnectDoor
+from tests.api.doors import SEARCH, ConnectDoor, wait_until_said
 from tests.api.fakes import FakeCore
 from tests.conftest import StartServer
 
@@ -278,8 +278,7 @@ def test_a_signal_during_the_import_ends_it(tmp_path: Path) -> None:
     ]
     command += ["--import", str(tmp_path / "many.jsonl"), "--ready-file", str(ready)]
     with log.open("wb") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output) as process:
-        while '"serving"' not in log.read_text():
-            assert process.poll() is None, log.read_text()
+        wait_until_said('"serving"', log, process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, log.read_text()
     assert not ready.exists()

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from scripts.running_server import ROOT, wait_for
-from tests.api.doors import CONVERSATIONS, SEARCH, ConnectDoor, Contract, GrpcDoor, Reply, Service, running
+from tests.api.doors import CONVERSATIONS, SEARCH, ConnectDoor, Contract, GrpcDoor, Reply, Service, running, wait_until_said
 from tests.api.fakes import FakeCore, Slow
 
 Door: TypeAlias = ConnectDoor | GrpcDoor
@@ -243,8 +243,7 @@ def test_a_signal_ends_the_process_with_0_after_calls_in_flight(number: int, tmp
         with ThreadPoolExecutor(1) as pool:
             door = ConnectDoor(doors["url"])
             call = pool.submit(door.call, SEARCH, {"query": "x"})
-            while "begun" not in log.read_text():
-                assert not call.done(), call.result()
+            wait_until_said("begun", log, process)
             process.send_signal(number)
             assert call.result(20).code == "ok"
             assert process.wait(20) == 0, log.read_text()

@@ -16,7 +16,7 @@ import pytest
 
 from aforesaid.model import Agent, Conversation, Source, Text, Turn
 from aforesaid_server.api.importing import BATCH_CHARACTERS, BATCH_TURNS
-from aforesaid_server.errors import PermissionDenied
+from aforesaid_server.errors import FailedPrecondition, PermissionDenied
 from aforesaid_server.ingest import ImportItem, ImportTally
 from tests.api.doors import CONVERSATIONS, ConnectDoor, GrpcDoor, Service
 from tests.api.fakes import FakeCore
@@ -89,7 +89,7 @@ def test_what_was_left_out_is_told(door: Door, core: FakeCore) -> None:
     def take(items: Sequence[ImportItem], tally: ImportTally) -> None:
         tally.added, tally.replaced, tally.unchanged = 1, 2, 3
         for item in items:
-            tally.skip(item, "the conversation is tombstoned")
+            tally.skip(item, FailedPrecondition("the conversation is tombstoned"))
 
     core.take = take
     reply = door.stream(IMPORT, [FIRST | {"turns": [_turn("0"), _turn("1")]}, {"turns": [_turn("2")]}])
@@ -97,7 +97,15 @@ def test_what_was_left_out_is_told(door: Door, core: FakeCore) -> None:
         "turnsAdded": "1",
         "turnsReplaced": "2",
         "turnsUnchanged": "3",
-        "skipped": [{"agentId": "a", "conversationId": "c", "turns": "3", "reason": "the conversation is tombstoned"}],
+        "skipped": [
+            {
+                "agentId": "a",
+                "conversationId": "c",
+                "turns": "3",
+                "reason": "the conversation is tombstoned",
+                "code": "failed_precondition",
+            }
+        ],
     }
 
 

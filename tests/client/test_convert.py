@@ -133,8 +133,10 @@ def test_a_page_holds_its_lists_and_what_goes_with_them() -> None:
 
 
 def test_what_imports_took_adds_up() -> None:
-    deleted = ImportSkip(agent_id="a", conversation_id="c", turns=4, reason="the conversation is tombstoned")
-    foreign = ImportSkip(agent_id="e", conversation_id="f", turns=5, reason="no")
+    deleted = ImportSkip(
+        agent_id="a", conversation_id="c", turns=4, reason="the conversation is tombstoned", code="failed_precondition"
+    )
+    foreign = ImportSkip(agent_id="e", conversation_id="f", turns=5, reason="no", code="permission_denied")
     one = _convert.imported_of(ImportTurnsResponse(turns_added=1, turns_replaced=2, turns_unchanged=3, skipped=[deleted, foreign]))
     two = _replies.Imported(10, 20, 30, refused=(_replies.LeftOut("b", "d", 1, "too large"),))
     assert one + two == _replies.Imported(

@@ -320,8 +320,10 @@ def import_response(tally: ImportTally) -> conversations_pb.ImportTurnsResponse:
         turns_replaced=tally.replaced,
         turns_unchanged=tally.unchanged,
         skipped=[
-            conversations_pb.ImportSkip(agent_id=agent_id, conversation_id=conversation_id, turns=count, reason=reason)
-            for (agent_id, conversation_id, reason), count in tally.frozen().items()
+            conversations_pb.ImportSkip(
+                agent_id=agent_id, conversation_id=conversation_id, turns=count, reason=reason, code=code.value
+            )
+            for (agent_id, conversation_id, code, reason), count in tally.frozen().items()
         ],
     )
 

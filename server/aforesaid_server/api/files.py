@@ -42,7 +42,7 @@ class FileTally:
         yield from _counted("noted in lines taken", self.notes)
         yield from _counted("files left out", self.files_left_out)
         reasons: Counter[str] = Counter()
-        for (_, _, reason), count in turns.frozen().items():
+        for (_, _, _, reason), count in turns.frozen().items():
             reasons[reason] += count
         yield from _counted("turns left out", reasons)
 
@@ -102,7 +102,7 @@ class FileImport:
             raise
         except AforesaidError as error:
             if len(items) == 1:
-                self._tally.turns.skip(items[0], error.message)
+                self._tally.turns.skip(items[0], error)
                 return
             for item in items:
                 self._take([item])

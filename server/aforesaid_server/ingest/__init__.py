@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aforesaid.model import EMPTY_SCOPE, Agent, Conversation, Turn
+from aforesaid_server.errors import AforesaidError, Code
 from aforesaid_server.store import Scope
 
 
@@ -57,18 +58,18 @@ class ImportItem:
 
 @dataclass(slots=True)
 class ImportTally:
-    """What an import took so far. `skipped` counts turns by (agent id, conversation id, reason)."""
+    """What an import took so far. `skipped` counts turns by agent id, conversation id, code and reason."""
 
     added: int = 0
     replaced: int = 0
     unchanged: int = 0
-    skipped: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    skipped: dict[tuple[str, str, Code, str], int] = field(default_factory=dict)
 
-    def skip(self, item: ImportItem, reason: str) -> None:
+    def skip(self, item: ImportItem, error: AforesaidError) -> None:
         """Counts the turns of an item that was left out."""
-        key = (item.agent.agent_id, item.conversation.conversation_id, reason)
+        key = (item.agent.agent_id, item.conversation.conversation_id, error.code, error.message)
         self.skipped[key] = self.skipped.get(key, 0) + len(item.conversation.turns)
 
-    def frozen(self) -> Mapping[tuple[str, str, str], int]:
+    def frozen(self) -> Mapping[tuple[str, str, Code, str], int]:
         """Returns what was left out."""
         return dict(self.skipped)

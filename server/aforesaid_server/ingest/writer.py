@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from aforesaid.model import Turn
 from aforesaid_server.access import Access, Call, Who, joined, no_such_agent
 from aforesaid_server.errors import (
+    FailedPrecondition,
     InvalidArgument,
     NotFound,
     PermissionDenied,
@@ -105,11 +106,11 @@ class Writer:
                 appends.append(self._append_of(call, item))
                 kept.append(item)
             except (NotFound, PermissionDenied, ResourceExhausted) as error:
-                tally.skip(item, error.message)
+                tally.skip(item, error)
         results = self._store.append_many(appends, now=self._now()) if appends else []
         for item, result in zip(kept, results, strict=True):
             if isinstance(result, Tombstoned):
-                tally.skip(item, "the conversation is tombstoned")
+                tally.skip(item, FailedPrecondition("the conversation is tombstoned"))
                 continue
             for turn in result.turns:
                 tally.added += turn.outcome == "added"

@@ -379,7 +379,7 @@ class ImportTurnsResponse(Message[_ImportTurnsResponseFields]):
         turns_unchanged: int
         skipped: list[ImportSkip]
 
-_ImportSkipFields: TypeAlias = Literal["agent_id", "conversation_id", "turns", "reason"]
+_ImportSkipFields: TypeAlias = Literal["agent_id", "conversation_id", "turns", "reason", "code"]
 
 class ImportSkip(Message[_ImportSkipFields]):
     """
@@ -409,14 +409,20 @@ class ImportSkip(Message[_ImportSkipFields]):
             int64 turns = 3;
             ```
         reason:
-            Why, such as "the conversation is tombstoned".
+            Why, for people, such as "the conversation is tombstoned".
 
             ```proto
             string reason = 4;
             ```
+        code:
+            Why, for programs: the code that AppendTurns would answer with, such as failed_precondition for a tombstoned conversation.
+
+            ```proto
+            string code = 5;
+            ```
     """
 
-    __slots__ = ("agent_id", "conversation_id", "turns", "reason")
+    __slots__ = ("agent_id", "conversation_id", "turns", "reason", "code")
 
     if TYPE_CHECKING:
 
@@ -427,6 +433,7 @@ class ImportSkip(Message[_ImportSkipFields]):
             conversation_id: str = "",
             turns: int = 0,
             reason: str = "",
+            code: str = "",
         ) -> None:
             pass
 
@@ -434,10 +441,11 @@ class ImportSkip(Message[_ImportSkipFields]):
         conversation_id: str
         turns: int
         reason: str
+        code: str
 
 
 _DESC = file_desc(
-    b'\n#agent/v1/conversation_service.proto\x12\x08agent.v1\x1a\x14agent/v1/types.proto\x1a\x1bbuf/validate/validate.proto"\xa7\x02\n\x12AppendTurnsRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.AppendTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"W\n\x13AppendTurnsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12$\n\x05turns\x18\x02 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns"\xc8\x02\n\x18WriteConversationRequest\x12B\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversationB\x06\xbaH\x03\xc8\x01\x01\x129\n\x11expected_revision\x18\x02 \x01(\x03H\x00R\x10expectedRevisionB\x07\xbaH\x04"\x02(\x00\x88\x01\x01\x12]\n\x05scope\x18\n \x03(\x0b2-.agent.v1.WriteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n\x12_expected_revision"W\n\x19WriteConversationResponse\x12:\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation"\x8f\x02\n\x19DeleteConversationRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12^\n\x05scope\x18\n \x03(\x0b2..agent.v1.DeleteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x1c\n\x1aDeleteConversationResponse"\xb0\x02\n\x12ImportTurnsRequest\x12%\n\x05agent\x18\x01 \x01(\x0b2\x0f.agent.v1.AgentR\x05agent\x12:\n\x0cconversation\x18\x02 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.ImportTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xb6\x01\n\x13ImportTurnsResponse\x12\x1f\n\x0bturns_added\x18\x01 \x01(\x03R\nturnsAdded\x12%\n\x0eturns_replaced\x18\x02 \x01(\x03R\rturnsReplaced\x12\'\n\x0fturns_unchanged\x18\x03 \x01(\x03R\x0eturnsUnchanged\x12.\n\x07skipped\x18\x04 \x03(\x0b2\x14.agent.v1.ImportSkipR\x07skipped"~\n\nImportSkip\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\'\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x14\n\x05turns\x18\x03 \x01(\x03R\x05turns\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason2\xf6\x02\n\x13ConversationService\x12L\n\x0bAppendTurns\x12\x1c.agent.v1.AppendTurnsRequest\x1a\x1d.agent.v1.AppendTurnsResponse"\x00\x12^\n\x11WriteConversation\x12".agent.v1.WriteConversationRequest\x1a#.agent.v1.WriteConversationResponse"\x00\x12a\n\x12DeleteConversation\x12#.agent.v1.DeleteConversationRequest\x1a$.agent.v1.DeleteConversationResponse"\x00\x12N\n\x0bImportTurns\x12\x1c.agent.v1.ImportTurnsRequest\x1a\x1d.agent.v1.ImportTurnsResponse"\x00(\x01b\x06proto3',
+    b'\n#agent/v1/conversation_service.proto\x12\x08agent.v1\x1a\x14agent/v1/types.proto\x1a\x1bbuf/validate/validate.proto"\xa7\x02\n\x12AppendTurnsRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.AppendTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"W\n\x13AppendTurnsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12$\n\x05turns\x18\x02 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns"\xc8\x02\n\x18WriteConversationRequest\x12B\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversationB\x06\xbaH\x03\xc8\x01\x01\x129\n\x11expected_revision\x18\x02 \x01(\x03H\x00R\x10expectedRevisionB\x07\xbaH\x04"\x02(\x00\x88\x01\x01\x12]\n\x05scope\x18\n \x03(\x0b2-.agent.v1.WriteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n\x12_expected_revision"W\n\x19WriteConversationResponse\x12:\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation"\x8f\x02\n\x19DeleteConversationRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12^\n\x05scope\x18\n \x03(\x0b2..agent.v1.DeleteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x1c\n\x1aDeleteConversationResponse"\xb0\x02\n\x12ImportTurnsRequest\x12%\n\x05agent\x18\x01 \x01(\x0b2\x0f.agent.v1.AgentR\x05agent\x12:\n\x0cconversation\x18\x02 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.ImportTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xb6\x01\n\x13ImportTurnsResponse\x12\x1f\n\x0bturns_added\x18\x01 \x01(\x03R\nturnsAdded\x12%\n\x0eturns_replaced\x18\x02 \x01(\x03R\rturnsReplaced\x12\'\n\x0fturns_unchanged\x18\x03 \x01(\x03R\x0eturnsUnchanged\x12.\n\x07skipped\x18\x04 \x03(\x0b2\x14.agent.v1.ImportSkipR\x07skipped"\x92\x01\n\nImportSkip\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\'\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x14\n\x05turns\x18\x03 \x01(\x03R\x05turns\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n\x04code\x18\x05 \x01(\tR\x04code2\xf6\x02\n\x13ConversationService\x12L\n\x0bAppendTurns\x12\x1c.agent.v1.AppendTurnsRequest\x1a\x1d.agent.v1.AppendTurnsResponse"\x00\x12^\n\x11WriteConversation\x12".agent.v1.WriteConversationRequest\x1a#.agent.v1.WriteConversationResponse"\x00\x12a\n\x12DeleteConversation\x12#.agent.v1.DeleteConversationRequest\x1a$.agent.v1.DeleteConversationResponse"\x00\x12N\n\x0bImportTurns\x12\x1c.agent.v1.ImportTurnsRequest\x1a\x1d.agent.v1.ImportTurnsResponse"\x00(\x01b\x06proto3',
     [
         types_pb.desc(),
         validate_pb.desc(),
