@@ -1,0 +1,161 @@
+"""Asks aforesaid and FTS5 the same searches over the same turns, in turns, and reports what they cost as ratios.
+
+    python -m bench.searching --turns 100000 --seed 1
+
+CPU time is that of the process that serves: for aforesaid a whole request (HTTP, validation, the search and all that it looks
+at, texts from the store, snippets, the reply in JSON), and beside it the core alone, called in this process; for FTS5 the statement
+with the texts of its page. Before anything is timed, both must find the planted words in exactly the turns that hold them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from bench import measuring, report
+from bench.corpus import Corpus
+from bench.fts5 import Fts5
+from bench.in_process import InProcess
+from bench.indexing import described, load, temporary_folder
+from bench.measuring import Clock, Cost
+from bench.ours import Service
+from bench.queries import BenchQuery, Kind, Known, known, queries
+
+LIMIT = 20
+# The pages of a search that finds more than this take longer to walk than they are worth as a check.
+COUNTED_TURNS = 2_000
+
+Costs = Mapping[tuple[str, Kind], Sequence[Cost]]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One that is asked: its name in the report, how it is asked (the number of hits comes back) and whose CPU time counts."""
+
+    name: str
+    search: Callable[[BenchQuery], int]
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One that is checked: its name, and how it counts all turns that a search finds."""
+
+    name: str
+    count: Callable[[Known], int]
+
+
+class WrongCountError(Exception):
+    """A side does not find what is known to be there, so that timing it would say nothing."""
+
+
+def check(counters: Sequence[Counter], searches: Sequence[Known]) -> None:
+    """Raises WrongCountError unless every side finds each planted text in exactly the turns that hold it."""
+    for search in searches:
+        for counter in counters:
+            if search.turns <= COUNTED_TURNS and (found := counter.count(search)) != search.turns:
+                raise WrongCountError(f"{counter.name} finds {search.text} in {found} turns, but it stands in {search.turns}")
+
+
+def measure(sides: Sequence[Side], asked: Sequence[BenchQuery], rounds: int, random: Random) -> Costs:
+    """Asks every side every search, once to warm up and then `rounds` times, changing who comes first.
+
+    Raises WrongCountError when a search of words that stand in the corpus comes back empty.
+    """
+    costs: dict[tuple[str, Kind], list[Cost]] = defaultdict(list)
+    for side in sides:
+        for query in asked:
+            if not side.search(query):
+                raise WrongCountError(f"{side.name} finds nothing for {query.text}")
+    for round_number in range(rounds):
+        for place, query in enumerate(random.sample(asked, len(asked))):
+            first = (place + round_number) % len(sides)
+            for side in (*sides[first:], *sides[:first]):
+                costs[side.name, query.kind].append(measuring.timed(partial(side.search, query), side.clock))
+    return costs
+
+
+def section(title: str, costs: Costs, names: Sequence[str], base: str, facts: Mapping[str, str], now: datetime) -> str:
+    """Writes the costs of the sides named and how many times theirs the base's are, as a section of the results."""
+    head = ["search", *names, base, *(f"{base} ÷ {name}" for name in names)]
+    kinds = [kind for kind in Kind if (base, kind) in costs]
+    parts = [report.heading(title, now, facts)]
+    for what, taken in (("CPU", report.cpu), ("Wall", report.wall)):
+        rows = []
+        for kind in kinds:
+            theirs, ours = taken(costs[base, kind]), [taken(costs[name, kind]) for name in names]
+            times = [report.milliseconds(side) for side in (*ours, theirs)]
+            rows.append([kind.value, *times, *(report.ratio(theirs, side) for side in ours)])
+        parts.append(f"{what} time, milliseconds, median / 99th percentile:\n\n{report.table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the measurement and appends it to bench/results/searching.md."""
+    parser = argparse.ArgumentParser(prog="python -m bench.searching", description="The same searches in aforesaid and FTS5.")
+    parser.add_argument("--turns", type=int, default=100_000, help="how many turns (100000)")
+    parser.add_argument("--seed", type=int, default=1, help="which corpus and which searches (1)")
+    parser.add_argument("--queries", type=int, default=20, help="how many searches of each kind (20)")
+    parser.add_argument("--rounds", type=int, default=5, help="how many times each is asked (5)")
+    parser.add_argument("--results", type=Path, default=report.RESULTS / "searching.md", help="the file to append to")
+    asked = parser.parse_args(arguments)
+    corpus = Corpus(asked.seed, asked.turns)
+    with temporary_folder() as folder, Fts5(folder / "fts5.db") as fts5:
+        with Service(folder / "ours") as service:
+            loaded = load(corpus, service, fts5)
+        # Two processes cannot have one folder open: the core in this one works on a copy.
+        shutil.copytree(service.data, folder / "copy")
+        with Service(folder / "ours") as service, InProcess(folder / "copy") as core:
+            check([found_by(service), found_by_fts5(fts5)], known(asked.turns))
+            sides = [over_http(service), in_process(core), in_fts5(fts5)]
+            costs = measure(sides, queries(corpus, asked.queries), asked.rounds, Random(asked.seed))
+            facts = {
+                "corpus": described(corpus, loaded.text_bytes),
+                "searches": f"{asked.queries} of each kind, {asked.rounds} rounds after one to warm up, page of {LIMIT}",
+                "memory of the service": f"{loaded.ours_peak / 1e6:,.0f} MB at most while importing, "
+                f"{service.peak_memory() / 1e6:,.0f} MB while searching",
+                "machine": measuring.machine(),
+                "commit": measuring.commit(),
+                "versions": measuring.versions(),
+            }
+    *ours, theirs = (side.name for side in sides)
+    told = section(f"searches of {loaded.turns:,} turns", costs, ours, theirs, facts, datetime.now(UTC))
+    report.append(asked.results, "Searches: aforesaid and SQLite FTS5", told)
+    print(told)
+
+
+def over_http(service: Service) -> Side:
+    """Makes the service a side."""
+    return Side("aforesaid", lambda query: service.search(query.text, query.agent_id, limit=LIMIT).hits, service.clock())
+
+
+def in_process(core: InProcess) -> Side:
+    """Makes the core a side; whatever threads it uses count."""
+    return Side("its core", lambda query: core.search(query.text, query.agent_id, limit=LIMIT), time.process_time_ns)
+
+
+def in_fts5(fts5: Fts5) -> Side:
+    """Makes FTS5 a side; it works in the thread that asks, and those of the core beside it do not count."""
+    return Side("FTS5", lambda query: len(fts5.search(query.expression, LIMIT)), time.thread_time_ns)
+
+
+def found_by(service: Service) -> Counter:
+    """Makes the service a side to check."""
+    return Counter("aforesaid", lambda search: service.count(search.text))
+
+
+def found_by_fts5(fts5: Fts5) -> Counter:
+    """Makes FTS5 a side to check."""
+    return Counter("FTS5", lambda search: fts5.count(search.expression))
+
+
+if __name__ == "__main__":
+    main()
