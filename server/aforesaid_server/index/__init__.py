@@ -6,7 +6,7 @@ A turn is known here by its number; an index holds no text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -116,17 +116,24 @@ class Lists(Protocol):
         """Returns up to `limit` turns of `near` in order, after one that came before."""
         ...
 
-    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
-        """Returns the best MOST_PARTIAL turns by BM25 over stems; with every_word, those of MATCH_ANY_WORD."""
+    def partial(self, question: Question, reach: Reach, *, every_word: bool, near: frozenset[int] | None = None) -> list[Weighed]:
+        """Returns the best MOST_PARTIAL turns by BM25 over stems; with every_word, those of MATCH_ANY_WORD.
+
+        `near` is what the whole list of that name holds, by number, where the caller knows it: finding it out again costs more
+        than everything else.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Changes for one commit: numbers and conversations to forget, then documents to put, and where the log then stands."""
+    """Changes for one commit: numbers and conversations to forget, then documents to put, and where the log then stands.
+
+    The documents may come one by one and are gone through once.
+    """
 
     head: int
-    documents: Sequence[Document] = ()
+    documents: Iterable[Document] = ()
     forget: Sequence[int] = ()
     forget_conversations: Sequence[int] = ()
 

@@ -75,22 +75,39 @@ class Documents:
         )
 
 
-def split(changes: Sequence[Change], documents: Documents, known: KnownWords = MappingProxyType({})) -> Brought:
-    """Returns what changes, one at least, bring. Later ones win. Words are taken from `known` where they are there."""
-    fresh: dict[int, Fresh] = {}
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What is left of changes when later ones have won: turns to put, each with its place in the log; what to forget."""
+
+    position: int
+    puts: Sequence[tuple[int, TurnInPlace]]
+    forget: Sequence[int]
+    forget_conversations: Sequence[int]
+
+
+def lasting(changes: Sequence[Change]) -> Lasting:
+    """Returns what changes, one at least, leave."""
+    puts: dict[int, tuple[int, TurnInPlace]] = {}
     forget: list[int] = []
     conversations: list[int] = []
     for change in changes:
         match change:
             case Put(number=number, turn_number=turn_number, replaces=replaces, place=place):
                 forget += [old for old in (replaces, turn_number if turn_number != number else 0) if old]
-                fresh.pop(replaces, None)
+                puts.pop(replaces, None)
                 if place is not None:
-                    fresh[turn_number] = Fresh(number, documents.of(place, known))
+                    puts[turn_number] = number, place
             case Forget(turn_number=turn_number):
                 forget.append(turn_number)
-                fresh.pop(turn_number, None)
+                puts.pop(turn_number, None)
             case ForgetConversation(conversation_pk=conversation):
                 conversations.append(conversation)
-                fresh = {number: one for number, one in fresh.items() if one.document.conversation_pk != conversation}
-    return Brought(changes[-1].number, list(fresh.values()), forget, conversations)
+                puts = {number: put for number, put in puts.items() if put[1].conversation.pk != conversation}
+    return Lasting(changes[-1].number, list(puts.values()), forget, conversations)
+
+
+def brought_by(changes: Sequence[Change], documents: Documents, known: KnownWords) -> Brought:
+    """Returns what the changes of one write bring. Words are taken from `known` where they are there."""
+    left = lasting(changes)
+    fresh = [Fresh(position, documents.of(place, known)) for position, place in left.puts]
+    return Brought(left.position, fresh, left.forget, left.forget_conversations)

@@ -42,11 +42,11 @@ class MergedLists(Lists):
         engine = self._ask(lambda: self._engine.near(question, reach, after, limit + len(self._hidden)))
         return self._merged(engine, self._fresh.near(question, reach, after, limit), limit)
 
-    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+    def partial(self, question: Question, reach: Reach, *, every_word: bool, near: frozenset[int] | None = None) -> list[Weighed]:
         """Returns the engine's best turns. Weights of two engines cannot be compared: the fresh ones wait for the engine's next
         commit.
         """
-        found = self._ask(lambda: self._engine.partial(question, reach, every_word=every_word))
+        found = self._ask(lambda: self._engine.partial(question, reach, every_word=every_word, near=near))
         return [weighed for weighed in found if weighed.number not in self._hidden][:MOST_PARTIAL]
 
     def _ask(self, look_up: Callable[[], _T]) -> _T:

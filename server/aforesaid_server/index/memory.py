@@ -33,10 +33,11 @@ class MemoryLists(Lists):
         """Returns up to `limit` turns of `near` in order, after one that came before."""
         return self._ranked(question.step, 1, reach, after, limit)
 
-    def partial(self, question: Question, reach: Reach, *, every_word: bool) -> list[Weighed]:
+    def partial(self, question: Question, reach: Reach, *, every_word: bool, near: frozenset[int] | None = None) -> list[Weighed]:
         """Returns the best turns by BM25 over all documents. Robertson and Zaragoza, "The Probabilistic Relevance Framework",
         2009.
         """
+        del near  # the judge tells
         optional = map(question.sought, question.counted(every_word=every_word))
         clauses = [*optional, *map(question.sought, question.bound)]
         rarity = [self._rarity(question, clause) for clause in clauses]

@@ -18,7 +18,7 @@ import structlog
 
 from aforesaid_server.errors import AforesaidError
 from aforesaid_server.index import Batch
-from aforesaid_server.index.document import Documents, split
+from aforesaid_server.index.document import Documents, lasting
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.tantivy import Damaged, TantivyIndex
 from aforesaid_server.store import Put, Store
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 LAG_SECONDS = 0.5
 """How long the turns of a write wait for the engine at most, when it keeps up."""
 _BATCH_TURNS = 4_000
-_BATCH_BYTES = 32 * 1024 * 1024
+_BATCH_BYTES = 8 * 1024 * 1024
 _RETRY_SECONDS = 2.0
 _PARTS = ("turns", "vocabulary")
 
@@ -142,8 +142,9 @@ class Follower:
             if size > _BATCH_BYTES:
                 changes = changes[:count]
                 break
-        brought = split(changes, self._documents)
-        return Batch(brought.position, [one.document for one in brought.fresh], brought.forget, brought.forget_conversations)
+        left = lasting(changes)
+        documents = (self._documents.of(place) for _, place in left.puts)
+        return Batch(left.position, documents, left.forget, left.forget_conversations)
 
     # -- the folder
 

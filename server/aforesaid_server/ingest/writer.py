@@ -19,7 +19,7 @@ from aforesaid_server.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from aforesaid_server.index.document import Documents, KnownWords, split
+from aforesaid_server.index.document import Documents, KnownWords, brought_by
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
 from aforesaid_server.store import (
@@ -152,7 +152,7 @@ class Writer:
 
     def _show(self, changes: Sequence[Change], words: KnownWords) -> None:
         if changes:
-            self._live.add(split(changes, self._documents, words))
+            self._live.add(brought_by(changes, self._documents, words))
 
     # -- agents
 

@@ -131,17 +131,23 @@ class Searcher:
     ) -> tuple[list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], Position | None]:
         position = asked.position
         if asked.request.any_word:
-            shown, position = self._fixed(call, asked, position, every_word=True)
+            lists = self._caught_up() if position.partial is None else lists
+            shown, position = self._fixed(call, asked, position, lists)
             return shown, [], [], position if position.partial else None
         matches = self._listed(call, asked, lists.matches, position.matches, position.matches_done, match_score)
         position = replace(position, matches=matches.after, matches_done=matches.done)
         if len(matches.turns) >= asked.limit:
             return matches.turns, [], [], position
+        several = asked.question.query.several
+        if several and position.partial is None:
+            lists = self._caught_up()
         near = self._listed(call, asked, lists.near, position.near, position.near_done, near_score)
+        whole = near.done and position.near is None
         position = replace(position, near=near.after, near_done=near.done)
         partial: list[tuple[TurnInPlace, float]] = []
-        if asked.question.query.several:
-            partial, position = self._fixed(call, asked, position, every_word=False)
+        if several:
+            known = frozenset(turn.turn.number for turn, _ in near.turns) if whole else None
+            partial, position = self._fixed(call, asked, position, lists, near=known)
         more = not (position.near_done and not position.partial)
         return matches.turns, near.turns, partial, position if more else None
 
@@ -171,22 +177,33 @@ class Searcher:
         shown_last = kept[-1][0] if kept else after
         return _Listed([(turn, score(one.rank, turn.turn.content_length)) for one, turn in kept], shown_last, done)
 
+    def _caught_up(self) -> Lists:
+        """Returns the lists when the engine, which alone can weigh turns, holds what the store has."""
+        self._live.hurry(_HURRY_SECONDS)
+        return self._live.lists()
+
     def _fixed(
-        self, call: Call, asked: _Asked, position: Position, *, every_word: bool
+        self, call: Call, asked: _Asked, position: Position, lists: Lists, near: frozenset[int] | None = None
     ) -> tuple[list[tuple[TurnInPlace, float]], Position]:
-        """Shows a page of the list that is fixed when it is first looked at; turns deleted or rewritten since are left out."""
+        """Shows a page of the list that is fixed when it is first looked at; turns deleted or rewritten since are left out.
+
+        `near` holds the numbers of that whole list, None where it is longer than a page.
+        """
         call.patience.check()
         if position.partial is None:
-            self._live.hurry(_HURRY_SECONDS)
-            weighed = self._live.lists().partial(asked.question, asked.reach, every_word=every_word)
+            weighed = lists.partial(asked.question, asked.reach, every_word=asked.request.any_word, near=near)
             position = replace(position, partial=shares_of([(one.number, one.weight) for one in weighed]))
         rest: Sequence[Share] = position.partial or ()
-        turns = self._store.turns([share.number for share in rest])
-        alive = [
-            (share, turns[share.number]) for share in rest if share.number in turns and self._admits(asked, turns[share.number])
-        ]
-        shown = [(turn, share.thousandths / 1_000) for share, turn in alive[: asked.limit]]
-        return shown, replace(position, partial=tuple(share for share, _ in alive[asked.limit :]))
+        shown: list[tuple[TurnInPlace, float]] = []
+        while rest and len(shown) < asked.limit:
+            some, rest = rest[: asked.limit - len(shown)], rest[asked.limit - len(shown) :]
+            turns = self._store.turns([share.number for share in some])
+            shown += [
+                (turns[share.number], share.thousandths / 1_000)
+                for share in some
+                if share.number in turns and self._admits(asked, turns[share.number])
+            ]
+        return shown, replace(position, partial=tuple(rest))
 
     def _admits(self, asked: _Asked, place: TurnInPlace) -> bool:
         """Tells whether a turn of the fixed list may still be read: rights are checked anew on every page."""

@@ -52,9 +52,11 @@ def _hangul() -> tuple[str, str, str, str]:
 
 
 _LEADING, _OPEN, _VOWELS, _TRAILING = _hangul()
-# What is folded as one: plain ASCII; jamo that become one syllable; any character with the marks that follow it.
+# What is folded as one: plain ASCII; a sign, to which no mark belongs; jamo that become one syllable; any other character with the
+# marks that follow it.
 _CLUSTER = re.compile(
     f"[\\x00-\\x7f]+(?![{_FOLLOWERS}])"
+    "|[\\x00-/:-@\\[-`{-\\x7f、。，]"
     f"|(?:[{_LEADING}][{_FOLLOWERS}]*+[{_VOWELS}]|[{_OPEN}])[{_FOLLOWERS}]*+(?:[{_TRAILING}][{_FOLLOWERS}]*+)?"
     f"|.[{_FOLLOWERS}]*+",
     re.DOTALL,
@@ -152,6 +154,42 @@ class PlacedWords:
 _NOTHING = _Piece(FoldedText("", (), ()), [], [], [])
 
 
+class _AsciiWords(PlacedWords):
+    """All words of a plain ASCII text, of which only the sought ones have their places: 0.1 ms for a turn of 2 kB."""
+
+    def __init__(self, text: str, analyser: Analyser, sought: frozenset[str], letters: Collection[str], *, as_typed: bool) -> None:
+        super().__init__()
+        lowered = text.lower()
+        self.exact = words_of_folded(lowered)
+        self.said = self.exact if as_typed else analyser.stems(self.exact)
+        numbers = [number for number, said in enumerate(self.said) if said in sought]
+        forms = {self.exact[number] for number in numbers}
+        if any(some in lowered for some in letters):
+            forms.update(word for word in set(self.exact) if any(some in word for some in letters))
+            numbers = [number for number, word in enumerate(self.exact) if word in forms]
+        # A form stands in the text as often as among the words, so the two lists belong together.
+        self._spans = dict(zip(numbers, sorted(span for form in forms for span in _stands(lowered, form)), strict=True))
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Returns where in the text the words from `first` to `last` begin and end."""
+        return self._spans[first][0], self._spans[last][1]
+
+    def letters(self, word: int, start: int, end: int) -> tuple[int, int]:
+        """Returns where in the text some letters of a word begin and end."""
+        first = self._spans[word][0]
+        return first + start, first + end
+
+
+def _stands(lowered: str, word: str) -> Iterator[tuple[int, int]]:
+    """Yields where a word stands in a lowered ASCII text as a word."""
+    at = lowered.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not (lowered[at - 1 : at].isalnum() or lowered[end : end + 1].isalnum()):
+            yield at, end
+        at = lowered.find(word, end)
+
+
 def sought_words(
     text: str, analyser: Analyser, sought: Collection[str], letters: Collection[str] = (), *, as_typed: bool
 ) -> PlacedWords:
@@ -160,8 +198,11 @@ def sought_words(
     Neighbours stay neighbours, so a phrase whose words are all sought is found as in the whole text. The text's white space must be
     single blanks. No more words than are searched are looked at.
     """
+    wanted = frozenset(sought)
+    if text.isascii() and len(text) <= INDEXED_BYTES:
+        return _AsciiWords(text, analyser, wanted, letters, as_typed=as_typed)
     pieces = _Pieces(text, analyser, as_typed)
-    held = pieces.holders(frozenset(sought), letters)
+    held = pieces.holders(wanted, letters)
     words = PlacedWords()
     after = 0
     for number in [number for number, piece in enumerate(pieces.texts) if piece in held]:

@@ -21,7 +21,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(
     r"(?i)\bdata:(?:[\w.+-]{1,127}+/[\w.+-]{1,127}+(?:;[^\s,;]{0,256}+){0,16}+|(?:;[^\s,;]{0,256}+){1,16}+),\S*+"
 )
-_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{200,}+={0,2}")
+_SHORTEST_RUN = 200
+_BASE64_RUN = re.compile(rf"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{{{_SHORTEST_RUN},}}+={{0,2}}")
 _DEEPEST = 500
 """Levels of JSON that are taken apart. The parser's own limit depends on who calls it, and a turn must read as it was written."""
 _LONGEST_KEYS = 32 * 1024 * 1024
@@ -133,7 +134,10 @@ def without_bytes(text: str) -> str:
         return text
     if "data:" in text or "DATA:" in text or "Data:" in text:
         text = _DATA_URL.sub(" ", text)
-    return _BASE64_RUN.sub(_cut_base64, text) if len(text) >= 200 else text
+    # Most texts hold nothing so long, which is quicker to see than to search for.
+    if len(text) < _SHORTEST_RUN or max(map(len, text.split()), default=0) < _SHORTEST_RUN:
+        return text
+    return _BASE64_RUN.sub(_cut_base64, text)
 
 
 def _cut_base64(found: re.Match[str]) -> str:

@@ -235,6 +235,25 @@ class TurnWords:
 NO_WORDS = TurnWords((), (), frozenset(), frozenset())
 
 
+_MOST_STEMS = 100_000
+"""Words that a thread remembers the stems of, about 15 MB; the common ones come back soon after it forgot."""
+
+
+class _Stems(dict[str, str]):
+    """The stems of words, each found once. PyStemmer's own memory costs two to three times as much."""
+
+    __slots__ = ("_stem",)
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._stem = Stemmer.Stemmer(language, 0).stemWord
+
+    def __missing__(self, word: str) -> str:
+        stem: str = self._stem(word)
+        self[word] = stem = word if stem == word else stem
+        return stem
+
+
 class Analyser:
     """Finds the words of turns and queries for one language. Safe to use from several threads."""
 
@@ -254,11 +273,10 @@ class Analyser:
 
     def stems(self, words: list[str]) -> list[str]:
         """Returns the stem of each word."""
-        stemmer = getattr(self._local, "stemmer", None)
-        if stemmer is None:
-            stemmer = self._local.stemmer = Stemmer.Stemmer(self.language, 50_000)
-        stems: list[str] = stemmer.stemWords(words)
-        return stems
+        memory: _Stems | None = getattr(self._local, "stems", None)
+        if memory is None or len(memory) > _MOST_STEMS:
+            memory = self._local.stems = _Stems(self.language)
+        return list(map(memory.__getitem__, words))
 
     def turn(self, searched: str) -> TurnWords:
         """Returns the words of a turn's searched text, cut at INDEXED_BYTES."""
