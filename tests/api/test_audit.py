@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests.api.callers import (
+    APPEND,
     GET_AGENT,
     GET_CONVERSATION,
     LIST_AGENTS,
     LIST_CONVERSATIONS,
     LIST_READS,
+    UPDATE_AGENT,
     VERIFY,
+    WRITE,
     Caller,
     hits,
     new,
@@ -30,6 +33,7 @@ from tests.api.callers import (
 )
 from tests.api.doors import SEARCH, ConnectDoor, Contract, GrpcDoor, Json, Reply
 from tests.conftest import StartServer
+from tests.faults.serving import served
 
 TALK = "talk"
 
@@ -425,69 +429,65 @@ def test_verify(pair: Pair) -> None:
 SECRETS = ("squeamish", "ossifrage", "marmalade", "verdigris", "quillon")
 
 
-@pytest.fixture
-def quiet_world(start_server: StartServer, request: pytest.FixtureRequest) -> Iterator[tuple[Caller, Path, Path]]:
-    """A server of its own after all kinds of calls with planted words; its log and its data folder. Logs everything it can."""
-    running = start_server(settings={"AFORESAID_LOG_LEVEL": "debug"} | getattr(request, "param", {}))
-    door = ConnectDoor(running.url)
-    user = Caller(door)
+def ask_in_every_way(user: Caller) -> None:
+    """Calls of all kinds, good and bad, with the planted words wherever a caller may put a word."""
     said, asked, secret, name, reason = SECRETS
     user.make("read", role="observer")
     user.make("reader", role="reviewer")
     user.say(TALK, f"{said} {asked}", f"{said}", agent_id="read", turns=[turn(said, turn_id=f"id-{secret}")])
     reader, read = user.agent("reader"), user.agent("read")
+    targets: list[Json] = [{"agentId": "read"}, {"everyAgent": True}, {}, {"agentId": "nobody"}]
     for query in (asked, f'"{said} {asked}" {secret}', f"-{secret} {asked}", f"{asked} " * 60, "???", "-" + secret):
-        for fields in (
-            {"agentId": "read"},
-            {"everyAgent": True},
-            {},
-            {"agentId": "nobody"},
-            {"agentId": "read", "conversationId": secret},
-        ):
+        for fields in (*targets, {"agentId": "read", "conversationId": secret}):
             reader.search(query, reason=reason, **fields)
             reader.search(query, pagination={"cursor": secret}, **fields)
         read.search(query, agentId="reader", reason=reason)
     reader.read(TALK, agentId="read", turnId=secret, reason=reason)
     reader.read(secret, agentId="read", reason=reason)
     read.read(TALK, agentId="reader")
-    user.call("agent.v1.AgentService/UpdateAgent", {"agent": {"agentId": "reader", "name": name}, "updateMask": "name"})
-    user.call("agent.v1.ConversationService/AppendTurns", {"agentId": "read", "conversationId": "", "turns": [turn(said)]})
-    user.call(
-        "agent.v1.ConversationService/WriteConversation", {"conversation": {"conversationId": "c", "agentId": "", "title": said}}
-    )
+    user.call(UPDATE_AGENT, {"agent": {"agentId": "reader", "name": name}, "updateMask": "name"})
+    user.call(APPEND, {"agentId": "read", "conversationId": "", "turns": [turn(said)]})
+    user.call(WRITE, {"conversation": {"conversationId": "c", "agentId": "", "title": said}})
     user.bring([{"agent": {"agentId": "read"}, "conversation": {"conversationId": "c"}, "turns": [turn(said)]}])
-    door.http.post(f"/{SEARCH}", content=f'{{"query": "{asked}", '.encode(), headers={"content-type": "application/json"})
-    door.http.get(f"/{SEARCH}?query={asked}")
+    http = user.door.http
+    http.post(f"/{SEARCH}", content=f'{{"query": "{asked}", '.encode(), headers={"content-type": "application/json"})
+    http.get(f"/{SEARCH}?query={asked}")
     assert ok(user.call(VERIFY, {})).body["intact"]
-    assert running.log is not None
-    yield user, running.log, running.data
-    door.close()
 
 
-def test_the_services_log_holds_no_word_of_anybody(quiet_world: tuple[Caller, Path, Path]) -> None:
+def test_the_services_log_holds_no_word_of_anybody(start_server: StartServer) -> None:
     """Queries, turns, names, reasons and ids that callers made up: none is in the service's log at any level; its head is."""
-    user, log, data = quiet_world
-    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines() if line.startswith("{")]
-    head = ok(user.call(VERIFY, {})).body["head"]
+    running = start_server(settings={"AFORESAID_LOG_LEVEL": "debug"})
+    door = ConnectDoor(running.url)
+    user = Caller(door)
+    try:
+        ask_in_every_way(user)
+        head, records = ok(user.call(VERIFY, {})).body["head"], user.reads()
+    finally:
+        door.close()
+    assert running.log is not None
+    told = running.log.read_text("utf-8")
+    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
     assert [line["head"] for line in lines if line["event"] == "audit head"][-1] == head
     assert len([line for line in lines if line["event"] == "call"]) > 50
-    told = log.read_text("utf-8").lower()
-    assert [word for word in SECRETS if word in told] == []
-    records = user.reads()
-    assert not any(word in json.dumps([record | {"reason": "", "filters": ""} for record in records]) for word in SECRETS[:2])
+    assert [word for word in SECRETS if word in told.lower()] == []
+    assert (running.data / "audit.head").read_bytes().hex().endswith(head)
+    shown = json.dumps([record | {"reason": "", "filters": ""} for record in records])
+    assert not any(word in shown for word in SECRETS[:2])
+    assert not any("query" in record for record in records)
     assert {record["reason"] for record in records if "reason" in record} == {SECRETS[4]}
-    assert (data / "audit.head").read_bytes().hex().endswith(head)
 
 
-@pytest.mark.parametrize("quiet_world", [{"AFORESAID_AUDIT_QUERY_TEXT": "true"}], indirect=True)
-def test_the_text_of_queries_is_kept_where_the_deployment_says_so(quiet_world: tuple[Caller, Path, Path]) -> None:
-    """In the records alone: the log of the service stays without it."""
-    user, log, _ = quiet_world
-    asked = [record.get("query", "") for record in user.reads() if record["method"] == "SearchTranscripts"]
+def test_the_text_of_queries_is_kept_where_the_deployment_says_so(tmp_path: Path) -> None:
+    """Beside its hash, and shown to whoever is shown the record."""
+    with served(tmp_path / "data", audit_query_text=True) as running:
+        running.wait_until_ready()
+        user = running.user
+        ask_in_every_way(user)
+        records, theirs = user.reads(), user.agent("read").reads()
+    asked = [record.get("query", "") for record in records if record["method"] == "SearchTranscripts"]
     assert {f'"{SECRETS[0]} {SECRETS[1]}" {SECRETS[2]}', SECRETS[1]} <= set(asked)
     assert all(asked)
-    assert not any(word in log.read_text("utf-8").lower() for word in SECRETS)
-    known = {record["requestId"]: record.get("query", "") for record in user.reads()}
-    theirs = [(record["requestId"], record.get("query", "")) for record in user.agent("read").reads()]
-    assert theirs == [(request_id, known[request_id]) for request_id, _ in theirs]
-    assert SECRETS[1] in dict(theirs).values(), "whoever was read may know what was sought"
+    known = {record["requestId"]: record.get("query", "") for record in records}
+    assert [known[record["requestId"]] for record in theirs] == [record.get("query", "") for record in theirs]
+    assert SECRETS[1] in known.values()

@@ -1,7 +1,7 @@
 """How many examples the properties of the pure modules and of the engines try.
 
-AFORESAID_EFFORT=20 tries twenty times as many, for a night; the usual counts are chosen so that the whole takes a minute or so on two slow
-cores.
+AFORESAID_EFFORT=20 tries twenty times as many, for a night; the usual counts are chosen so that the whole takes a minute or so on
+two slow cores.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def words_of_folded(text: str) -> Iterator[str]:
 
 
 def signed(text: str) -> set[str]:
-    """Returns the tokens with signs: cut, folded, trimmed at the end of quotes, brackets and stops, at the start of all but stops."""
+    """Returns the tokens with signs, trimmed at the end of quotes, brackets and stops, at the start of all but stops."""
     apart = "".join(" " if c == "\u200b" or kind(c) == "Z" else c for c in text)
     tokens = [token for piece in apart.split() for token in without_spaceless(folded(piece)).split()]
     trimmed = [token.rstrip(ENDS + STOPS).lstrip(ENDS) for token in tokens]
@@ -123,7 +123,7 @@ def parts(word: str) -> list[str]:
     that a small letter follows.
     """
     found = [word[:1]]
-    for before, here, after in zip(word, word[1:], [*word[2:], " "], strict=True):
+    for before, here, after in zip(word, word[1:], word[2:] + " ", strict=False):
         meets = before.isdigit() != here.isdigit()
         hump = before.islower() and here.isupper()
         last_capital = before.isupper() and here.isupper() and after.islower()

@@ -17,6 +17,8 @@ from aforesaid_server.index.memory import MemoryLists
 from aforesaid_server.query.judge import Question
 
 _T = TypeVar("_T")
+_NOT_FAR = 2_000
+"""Changes that an engine takes in well under a second."""
 
 
 class MergedLists(Lists):
@@ -43,11 +45,16 @@ class MergedLists(Lists):
         return self._merged(engine, self._fresh.near(question, reach, after, limit), limit)
 
     def partial(self, question: Question, reach: Reach, *, every_word: bool, near: frozenset[int] | None = None) -> list[Weighed]:
-        """Returns the engine's best turns. Weights of two engines cannot be compared: the fresh ones wait for the engine's next
-        commit.
+        """Returns the best turns. Weights of two engines cannot be compared: where fresh turns are left, because the engine has an
+        import to take first, the best of them is held to be as good as the engine's best.
         """
-        found = self._ask(lambda: self._engine.partial(question, reach, every_word=every_word, near=near))
-        return [weighed for weighed in found if weighed.number not in self._hidden][:MOST_PARTIAL]
+        engine = self._ask(lambda: self._engine.partial(question, reach, every_word=every_word, near=near))
+        found = [weighed for weighed in engine if weighed.number not in self._hidden]
+        fresh = self._fresh.partial(question, reach, every_word=every_word)
+        if found and fresh and fresh[0].weight:
+            scale = found[0].weight / fresh[0].weight
+            fresh = [Weighed(weighed.number, weighed.weight * scale) for weighed in fresh]
+        return sorted([*found, *fresh], key=lambda weighed: (-weighed.weight, -weighed.number))[:MOST_PARTIAL]
 
     def _ask(self, look_up: Callable[[], _T]) -> _T:
         try:
@@ -151,6 +158,16 @@ class LiveIndex:
             self._urgent.set()
             self._work.set()
             return self._changed.wait_for(lambda: self._engine is not None and self._engine.head >= target, seconds)
+
+    def hurry_fresh(self, seconds: float) -> None:
+        """Has the engine take what writes brought, and waits for it, so long at most; not where it has an import to take first."""
+        with self._changed:
+            target = max((one.position for one in self._fresh.values()), default=0)
+            if self._engine is None or target <= self._held or target - self._held > _NOT_FAR:
+                return
+            self._urgent.set()
+            self._work.set()
+            self._changed.wait_for(lambda: self._engine is None or self._engine.head >= target, seconds)
 
     # -- following
 

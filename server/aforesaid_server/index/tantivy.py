@@ -23,7 +23,7 @@ from aforesaid_server.query.judge import Question
 from aforesaid_server.text.words import SHORTEST_PART, TurnWords
 
 SCHEMA = "tantivy-1"
-_HEAP = 120_000_000
+_HEAP = 50_000_000
 _PLACEHOLDER = CUT
 """Stands for a word that is too long for the dictionary, so that phrases around it still hold."""
 _HEAD = "head"

@@ -122,7 +122,10 @@ class Writer:
 
     def _append_of(self, call: Call, item: ImportItem) -> Append:
         agent, conversation = item.agent, item.conversation
-        key = self._target(call, agent.agent_id, item.scope, "agent.agent_id")
+        scope = joined(item.scope, agent.scope)
+        if scope is None:
+            raise InvalidArgument("agent.scope", "contradicts the scope of the request")
+        key = self._target(call, agent.agent_id, scope, "agent.agent_id")
         if key.pk is None and call.agent_id == "":
             key = AgentKey(key.agent_id, key.scope, None, agent.name, agent.role, agent.parent_agent_id)
         turns = self._prepared(conversation.turns, "turns")

@@ -178,8 +178,8 @@ class Searcher:
         return _Listed([(turn, score(one.rank, turn.turn.content_length)) for one, turn in kept], shown_last, done)
 
     def _caught_up(self) -> Lists:
-        """Returns the lists when the engine, which alone can weigh turns, holds what the store has."""
-        self._live.hurry(_HURRY_SECONDS)
+        """Returns the lists when the engine, which alone weighs turns well, holds what writes brought."""
+        self._live.hurry_fresh(_HURRY_SECONDS)
         return self._live.lists()
 
     def _fixed(
