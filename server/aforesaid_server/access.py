@@ -238,8 +238,11 @@ class Access:
 
     # -- writing
 
-    def writable(self, who: Who, agent_id: str, request_scope: Scope, field: str = "agent_id") -> AgentKey:
-        """Returns the agent that a write goes to, which may have to be made.
+    def writable(
+        self, who: Who, agent_id: str, request_scope: Scope, field: str = "agent_id", parent_agent_id: str = ""
+    ) -> AgentKey:
+        """Returns the agent that a write goes to, which may have to be made: by a user, by itself, or by the agent that is named as
+        its parent or has that one as a sub-agent.
 
         Raises PermissionDenied for a visible agent that is not the caller's own, NotFound for one that is not visible.
         """
@@ -251,8 +254,8 @@ class Access:
         named = self._behind(who, agent_id, request_scope)
         agent = named.one(field)
         if agent is None:
-            new = not who.is_agent or (named.own and who.agent is None)
-            if not new:
+            own_child = bool(parent_agent_id) and self._behind(who, parent_agent_id, request_scope).own
+            if not (not who.is_agent or (named.own and who.agent is None) or own_child):
                 raise no_such_agent(agent_id)
             return AgentKey(agent_id, who.scope)
         if who.is_agent and not named.own:

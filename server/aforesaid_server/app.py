@@ -146,7 +146,10 @@ def data_folder(folder: Path) -> Iterator[None]:
 
 def build_core(settings: Settings) -> House:
     """Opens what lies in the data folder and builds the core upon it. Blocks; runs in a thread."""
-    keys = keys_in(settings.data / "secret")
+    try:
+        keys = keys_in(settings.data / "secret")
+    except (OSError, ValueError) as error:
+        raise StartError(f"data folder {settings.data}: {error}") from None
     store = open_sqlite(settings.data / "store.sqlite3")
     documents = Documents(Analyser(settings.language), Searched(settings.index_reasoning, settings.index_system))
     live = LiveIndex()

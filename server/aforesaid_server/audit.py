@@ -14,8 +14,9 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.access import Access, Call, Who, holds
 from aforesaid_server.errors import AforesaidError, PermissionDenied, Unavailable
 from aforesaid_server.paging import Page, Seal, binding, limit_of
-from aforesaid_server.store import ReadRow, Scope, Store
+from aforesaid_server.store import ReadListing, ReadRow, Scope, Store
 
 log = structlog.get_logger(__name__)
 
 _GENESIS = b"\0" * 32
 _HEAD = struct.Struct(">q32s")
 _MOST_FAULTS = 100
+_RECORDS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,21 +298,29 @@ class Audit:
         faults: list[Fault] = []
         last, last_mac, records = 0, _GENESIS, 0
         sound = True  # whether what the next record says of the one before can be compared
-        for row in self._store.all_reads():
+        for row, listing in self._with_listings():
             missing = range(last + 1, row.number)
             faults += [Fault(number, "missing") for number in missing[:_MOST_FAULTS]]
-            problem = self._problem_of(row, last_mac if sound and not missing else None)
+            problem = self._problem_of(row, listing, last_mac if sound and not missing else None)
             faults += [Fault(row.number, problem)] if problem else []
             last, last_mac, records, sound = row.number, row.mac, records + 1, not problem
             del faults[_MOST_FAULTS:]
         faults += self._problems_of_head(last, last_mac)
         return Verification(not faults, records, last_mac.hex() if records else "", tuple(faults[:_MOST_FAULTS]))
 
-    def _problem_of(self, row: ReadRow, before: bytes | None) -> str:
+    def _with_listings(self) -> Iterator[tuple[ReadRow, ReadListing]]:
+        """Yields all records with what they are listed by, which tells a lister nothing of a record where it was removed."""
+        rows = self._store.all_reads()
+        while some := list(islice(rows, _RECORDS_AT_ONCE)):
+            listings = self._store.listed_by([row.number for row in some])
+            yield from ((row, listings.get(row.number, ReadListing())) for row in some)
+
+    def _problem_of(self, row: ReadRow, listing: ReadListing, before: bytes | None) -> str:
         """Returns what is wrong with a record, empty if nothing is. `before` is the MAC of the record before, None if unknown."""
         try:
             fields = json.loads(row.body)
             written, follows = fields["number"], bytes.fromhex(fields["before"])
+            listed = ReadListing(fields["scope"], tuple((agent_id, pk) for agent_id, pk in fields["targets"]))
         except (ValueError, KeyError, TypeError):
             return "altered"
         if not hmac.compare_digest(row.mac, self._mac(follows, row.body)):
@@ -319,6 +329,8 @@ class Audit:
             return f"reordered: it was written as record {written}"
         if before is not None and not hmac.compare_digest(follows, before):
             return "reordered: it was written after another record"
+        if listing != listed:
+            return "altered: it is listed under other agents or another scope"
         return ""
 
     def _problems_of_head(self, last: int, last_mac: bytes) -> list[Fault]:

@@ -586,6 +586,24 @@ def test_the_scope_of_an_imported_agent(user: Caller) -> None:
     assert (reply.code, reply.message) == ("invalid_argument", "agent.scope: contradicts the scope of the request")
 
 
+def test_an_agent_imports_its_new_sub_agents(user: Caller) -> None:
+    """ "import: its own and its sub-agents'": the one that it names as parent is itself or its own; nobody else's can be made so."""
+    parent, other, child, grandchild = new("parent"), new("other"), new("child"), new("grandchild")
+    for agent in (parent, other):
+        user.say(TALK, "x", agent_id=agent)
+    by = user.agent(parent)
+
+    def bring(agent: str, under: str) -> Json:
+        named = {"agentId": agent, "parentAgentId": under, "role": "orchestrator"}
+        return ok(by.bring([{"agent": named, "conversation": {"conversationId": TALK}, "turns": [turn("x")]}])).body
+
+    assert bring(child, parent) == bring(grandchild, child) == {"turnsAdded": "1"}
+    made = {agent["agentId"]: (agent.get("parentAgentId"), agent["role"]) for agent in user.all_of(LIST_AGENTS, "agents")}
+    assert (made[child], made[grandchild]) == ((parent, "implementer"), (child, "implementer")), "it gives no roles"
+    assert [left["code"] for left in bring(new("foreign"), other)["skipped"]] == ["not_found"]
+    assert [left["code"] for left in bring(other, parent)["skipped"]] == ["permission_denied"]
+
+
 @pytest.mark.parametrize("method", ["append", "write", "import", "update_agent"])
 def test_an_unknown_caller_is_made_by_its_first_write(method: str, world: World) -> None:
     """Such an id "may write, and is made thereby; it reads nobody else"."""

@@ -283,6 +283,7 @@ def test_bytes_that_are_no_message(data: bytes, connect: ConnectDoor, over_grpc:
         ("a" * 513, "513 bytes, at most 512 are allowed"),
         ("%E2%82%AC" * 171, "513 bytes, at most 512 are allowed"),
         ("%FF", "is not UTF-8 after percent-decoding"),
+        ("", "is empty: leave it out to ask as the user"),
     ],
 )
 def test_callers_that_cannot_be(sent: str, problem: str, door: Door, core: FakeCore) -> None:

@@ -202,6 +202,12 @@ CHANGED: dict[str, tuple[Callable[[sqlite3.Connection], None], Faults]] = {
     ),
     "the last one's MAC": (sql(f"UPDATE reads SET mac = zeroblob(32) WHERE number = {RECORDS}"), [(6, "altered"), (6, "altered")]),
     "all of them": (sql("UPDATE reads SET body = replace(body, 'reader', 'nobody')"), [(n, "altered") for n in range(1, 7)]),
+    "hidden from its target": (sql("DELETE FROM read_targets WHERE number = 3"), [(3, "altered")]),
+    "listed under another": (sql("UPDATE read_targets SET agent_id = 'nobody' WHERE number = 3"), [(3, "altered")]),
+    "listed in another scope": (
+        sql("INSERT INTO read_scopes (number, key, value) VALUES (3, 'user_id', 'nobody')"),
+        [(3, "altered")],
+    ),
     "one removed": (sql("DELETE FROM reads WHERE number = 3"), [(3, "missing")]),
     "three removed": (sql("DELETE FROM reads WHERE number IN (2, 3, 5)"), [(2, "missing"), (3, "missing"), (5, "missing")]),
     "the first removed": (sql("DELETE FROM reads WHERE number = 1"), [(1, "missing")]),

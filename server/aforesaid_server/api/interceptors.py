@@ -137,13 +137,16 @@ def agent_id_of(headers: Headers) -> str:
     """Returns the id of the agent that asks, empty for a user.
 
     Header values are ASCII in gRPC and in browsers, so the id is percent-decoded as UTF-8; a `%` that no two hex digits follow
-    stands for itself. Raises InvalidArgument for two ids, for one that is no UTF-8 and for one over MAX_AGENT_ID_BYTES.
+    stands for itself. Raises InvalidArgument for two ids, for an empty one, for one that is no UTF-8 and for one over
+    MAX_AGENT_ID_BYTES.
     """
     given = headers.getall(AGENT_ID)
     if not given:
         return ""
     if len(given) > 1:
         raise InvalidArgument(AGENT_ID, f"is given {len(given)} times")
+    if not given[0]:  # somebody's variable was not set: that must not make an agent the user, who may read everything
+        raise InvalidArgument(AGENT_ID, "is empty: leave it out to ask as the user")
     raw = unquote_to_bytes(given[0])
     if len(raw) > MAX_AGENT_ID_BYTES:
         raise InvalidArgument(AGENT_ID, f"{len(raw)} bytes, at most {MAX_AGENT_ID_BYTES} are allowed")

@@ -17,11 +17,12 @@ from pathlib import Path
 import structlog
 
 from aforesaid_server.errors import AforesaidError
-from aforesaid_server.index import Batch
+from aforesaid_server.index import Batch, Document
 from aforesaid_server.index.document import Documents, lasting
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.tantivy import Damaged, TantivyIndex
-from aforesaid_server.store import Put, Store
+from aforesaid_server.store import Put, Store, TurnInPlace
+from aforesaid_server.text.words import NO_WORDS
 
 log = structlog.get_logger(__name__)
 
@@ -143,8 +144,18 @@ class Follower:
                 changes = changes[:count]
                 break
         left = lasting(changes)
-        documents = (self._documents.of(place) for _, place in left.puts)
+        documents = (self._document(place) for _, place in left.puts)
         return Batch(left.position, documents, left.forget, left.forget_conversations)
+
+    def _document(self, place: TurnInPlace) -> Document:
+        """Returns the document of a turn. One whose words cannot be found is kept without them and told, or it would stop all
+        others.
+        """
+        try:
+            return self._documents.of(place)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+            log.error("a turn cannot be searched", number=place.turn.number, error=type(error).__name__)  # noqa: TRY400 - it may hold text
+            return self._documents.of(place, {(place.turn.role, place.turn.parts): NO_WORDS})
 
     # -- the folder
 

@@ -125,9 +125,11 @@ class Writer:
         scope = joined(item.scope, agent.scope)
         if scope is None:
             raise InvalidArgument("agent.scope", "contradicts the scope of the request")
-        key = self._target(call, agent.agent_id, scope, "agent.agent_id")
-        if key.pk is None and call.agent_id == "":
-            key = AgentKey(key.agent_id, key.scope, None, agent.name, agent.role, agent.parent_agent_id)
+        who = self._access.who(call, scope)
+        key = self._access.writable(who, agent.agent_id, scope, "agent.agent_id", agent.parent_agent_id)
+        if key.pk is None and agent.agent_id != who.agent_id:  # an agent that makes itself gets no role and no parent of its choice
+            role = agent.role if not who.is_agent else ""
+            key = AgentKey(key.agent_id, key.scope, None, agent.name, role, agent.parent_agent_id)
         turns = self._prepared(conversation.turns, "turns")
         return Append(key, conversation.conversation_id, turns, conversation.title, conversation.source)
 

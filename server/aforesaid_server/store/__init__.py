@@ -188,6 +188,14 @@ class ReadRow:
     mac: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ReadListing:
+    """What a record is found by: the pairs of its caller's scope, and the agents that it names."""
+
+    scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+    targets: tuple[tuple[str, int | None], ...] = ()
+
+
 class Store(Protocol):
     """What the service asks of a database."""
 
@@ -328,6 +336,10 @@ class Store(Protocol):
 
     def all_reads(self) -> Iterator[ReadRow]:
         """Yields all records by number."""
+        ...
+
+    def listed_by(self, numbers: Sequence[int]) -> dict[int, ReadListing]:
+        """Returns what each of these records is listed by; one that is listed by nothing is left out."""
         ...
 
     def close(self) -> None:

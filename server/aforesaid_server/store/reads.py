@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, select, true
 
-from aforesaid_server.store import ReadRow, Scope
+from aforesaid_server.store import ReadListing, ReadRow, Scope
 from aforesaid_server.store.tables import read_scopes, read_targets, reads
 
 _READS: Select[Any] = select(reads.c.number, reads.c.body, reads.c.mac)
@@ -62,6 +62,21 @@ def _naming(target: tuple[str, int | None]) -> tuple[FromClause, ColumnElement[b
 def _having(key: str, value: str) -> tuple[FromClause, ColumnElement[bool]]:
     pairs = read_scopes.alias()
     return pairs, (pairs.c.key == key) & (pairs.c.value == value)
+
+
+def listed_by(connection: Connection, numbers: Sequence[int]) -> dict[int, ReadListing]:
+    """Returns what each of the records is listed by; one that is listed by nothing is left out."""
+    scopes: dict[int, dict[str, str]] = {}
+    targets: dict[int, list[tuple[str, int | None]]] = {}
+    pairs = select(read_scopes.c.number, read_scopes.c.key, read_scopes.c.value).where(read_scopes.c.number.in_(numbers))
+    for number, key, value in connection.execute(pairs):
+        scopes.setdefault(number, {})[key] = value
+    named = select(read_targets.c.number, read_targets.c.agent_id, read_targets.c.agent_pk).where(
+        read_targets.c.number.in_(numbers)
+    )
+    for number, agent_id, agent_pk in connection.execute(named.order_by(read_targets.c.number, read_targets.c.place)):
+        targets.setdefault(number, []).append((agent_id, agent_pk))
+    return {number: ReadListing(scopes.get(number, {}), tuple(targets.get(number, ()))) for number in {*scopes, *targets}}
 
 
 def reads_after(connection: Connection, number: int, limit: int) -> list[ReadRow]:

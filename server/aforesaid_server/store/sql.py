@@ -21,6 +21,7 @@ from aforesaid_server.store import (
     AgentKey,
     Append,
     Change,
+    ReadListing,
     ReadRow,
     Scope,
     Store,
@@ -34,7 +35,7 @@ from aforesaid_server.store import (
 from aforesaid_server.store.agents import agent_by_pk, agents_with_id, family, list_agents, update_agent
 from aforesaid_server.store.changelog import changes_after, head
 from aforesaid_server.store.migrations import upgrade
-from aforesaid_server.store.reads import add_read, last_read, reads_after, reads_before
+from aforesaid_server.store.reads import add_read, last_read, listed_by, reads_after, reads_before
 from aforesaid_server.store.rows import (
     AGENT,
     CONVERSATION,
@@ -244,6 +245,11 @@ class SqlStore(Store):
         """Returns audit records, newest first."""
         with self._read() as connection:
             return reads_before(connection, scope, target, before, limit)
+
+    def listed_by(self, numbers: Sequence[int]) -> dict[int, ReadListing]:
+        """Returns what each of these records is listed by; one that is listed by nothing is left out."""
+        with self._read() as connection:
+            return listed_by(connection, numbers)
 
     def all_reads(self) -> Iterator[ReadRow]:
         """Yields all audit records, some at a time, each piece by a transaction of its own."""
