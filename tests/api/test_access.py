@@ -587,7 +587,7 @@ def test_the_scope_of_an_imported_agent(user: Caller) -> None:
 
 
 def test_an_agent_imports_its_new_sub_agents(user: Caller) -> None:
-    """ "import: its own and its sub-agents'": the one that it names as parent is itself or its own; nobody else's can be made so."""
+    """ "import: its own and its sub-agents'": the parent that it names is itself or its own; nobody else's can be made so."""
     parent, other, child, grandchild = new("parent"), new("other"), new("child"), new("grandchild")
     for agent in (parent, other):
         user.say(TALK, "x", agent_id=agent)
