@@ -13,7 +13,7 @@ from enum import Enum
 
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
-from aforesaid_server.text.places import PlacedWords, is_extender, sought_words
+from aforesaid_server.text.places import PlacedWords, is_extender, numbers_of, sought_words
 from aforesaid_server.text.words import Analyser
 
 WIDTH = 240
@@ -21,7 +21,6 @@ LEAD = 80
 """How far before the first match a snippet begins at most."""
 LONG_STRETCH = 100
 OPEN, CLOSE, CUT = "⟦", "⟧", "…"
-_OWN_BRACKETS = str.maketrans({OPEN: "[", CLOSE: "]"})
 
 
 class Shown(Enum):
@@ -44,7 +43,7 @@ class Mark:
 
 def snippet_of(searched: str, question: Question, shown: Shown, analyser: Analyser) -> str:
     """Returns the snippet of a turn's searched text."""
-    text = " ".join(searched.split()).translate(_OWN_BRACKETS)
+    text = " ".join(searched.split()).replace(OPEN, "[").replace(CLOSE, "]")
     marks = sorted(set(_marks(text, question, shown, analyser)), key=lambda mark: (mark.start, mark.end))
     begin, end, split = _window(text, marks)
     return _drawn(text, begin, end, _merged(marks, begin, end, split))
@@ -71,15 +70,10 @@ def _clauses(question: Question, shown: Shown) -> Sequence[Clause | Optional]:
 
 
 def _said(words: PlacedWords, wanted: tuple[str, ...], clause: int) -> Iterator[Mark]:
-    first, size, said = wanted[0], len(wanted), words.said
-    at = -1
-    try:
-        while True:
-            at = said.index(first, at + 1)
-            if size == 1 or tuple(said[at : at + size]) == wanted:
-                yield Mark(*words.span(at, at + size - 1), clause)
-    except ValueError:
-        return
+    size, said = len(wanted), words.said
+    for at in numbers_of(said, wanted[0]):
+        if size == 1 or tuple(said[at : at + size]) == wanted:
+            yield Mark(*words.span(at, at + size - 1), clause)
 
 
 def _letters(words: PlacedWords, letters: str, clause: int) -> Iterator[Mark]:

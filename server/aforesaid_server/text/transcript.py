@@ -135,9 +135,19 @@ def without_bytes(text: str) -> str:
     if "data:" in text or "DATA:" in text or "Data:" in text:
         text = _DATA_URL.sub(" ", text)
     # Most texts hold nothing so long, which is quicker to see than to search for.
-    if len(text) < _SHORTEST_RUN or max(map(len, text.split()), default=0) < _SHORTEST_RUN:
-        return text
-    return _BASE64_RUN.sub(_cut_base64, text)
+    return _BASE64_RUN.sub(_cut_base64, text) if _has_long_run(text) else text
+
+
+def _has_long_run(text: str) -> bool:
+    """Tells whether there may be _SHORTEST_RUN characters without a blank or line end between them."""
+    at = 0
+    while at + _SHORTEST_RUN <= len(text):
+        end = at + _SHORTEST_RUN
+        blank = max(text.rfind(" ", at, end), text.rfind("\n", at, end))
+        if blank < 0:
+            return True
+        at = blank + 1
+    return False
 
 
 def _cut_base64(found: re.Match[str]) -> str:
