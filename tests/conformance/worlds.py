@@ -1,0 +1,368 @@
+"""Random corpora as a change log, and random questions: what every engine is asked in the same way.
+
+The words are few, so that stems, ties, phrases, humps, pairs of Han and signs come together. A world keeps the truth; what reads
+its log gets the changes as the store gives them: a turn that has since been changed again is not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from aforesaid.model import Source, Text
+from aforesaid_server.errors import InvalidArgument
+from aforesaid_server.index import Batch, Document, Reach
+from aforesaid_server.index.document import Brought, Documents, brought_by, lasting
+from aforesaid_server.query.judge import Question
+from aforesaid_server.query.parse import parse
+from aforesaid_server.store import Change, Forget, ForgetConversation, Put, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
+from aforesaid_server.text.transcript import Searched
+from aforesaid_server.text.words import Analyser
+
+ENGLISH = Analyser()
+DOCUMENTS = Documents(ENGLISH, Searched())
+
+# What is said, and what is asked for; a world is of one or two of them, so that words come together.
+THEMES: list[tuple[list[str], list[str]]] = [
+    (
+        ["deploy", "deploys", "Deployed,", "redeploy", "deployUser", "the", "the", "it"],
+        [
+            "deploy",
+            "Deploys",
+            "the",
+            "it",
+            "redeploy",
+            "ploy",
+            "the deploy",
+            '"the deploy"',
+            "deploy deploy",
+            "what the deploy",
+            "-deployed",
+        ],
+    ),
+    (
+        ["user", "users", "userland", "getUserId", "superusers", "what", "use", "the user"],
+        [
+            "user",
+            "users",
+            "use",
+            "ser",
+            "get user",
+            '"user"',
+            '"the user"',
+            "what user",
+            "getuser",
+            "-the",
+            '-"the user"',
+            "land user",
+        ],
+    ),
+    (
+        ["http", "HTTPServer", "http2", "xhttpd", "server", "HTTP", "a server", "servers"],
+        ["http", "ttp", "server", "http server", "a http", '"http server"', "htt", "http2", "-a", "servers http"],
+    ),
+    (
+        ["t-shirt", "t shirt", "shirt", "C++", "C", "c#.", ".NET", "net", "ASP.NET", "#123", "123", "->", "…"],
+        [
+            "t-shirt",
+            "shirt",
+            "C++",
+            "C",
+            "c#",
+            ".NET",
+            "net",
+            "#123",
+            "123",
+            '"t shirt"',
+            "C++ .NET",
+            "-t-shirt",
+            "->",
+            "net C",
+            "shirt t",
+        ],
+    ),
+    (
+        ["東京", "東京都", "京都へ", "京", "都", "が", "か", "회의록", "회의", "回youer服", "youer"],
+        [
+            "東京",
+            "京",
+            "京都",
+            "東京 都",
+            "회의",
+            "が",
+            "youer",
+            "回youer",
+            '"東京"',
+            '"京 都"',
+            "-東京",
+            "-か",
+            "東京都へ",
+            "都 youer",
+        ],
+    ),
+    (
+        ["é", "café", "cafe\u0301", "cafeteria", "naïve-ing", "Straße", "ﬁne", "src/main.py", "main", "pay\x00load", "\u0903a"],
+        [
+            "cafe",
+            "Café",
+            "eteria",
+            "caf",
+            "strasse",
+            "rass",
+            "fine",
+            "ing",
+            "src/main.py",
+            "main",
+            "load",
+            "\u0903a",
+            "main cafe",
+            "-cafe",
+        ],
+    ),
+    (
+        ["a", "ab", "aab", "abab", "a a", "x12345y", "12345", "b", "-x", "aBaB"],
+        ["a", "ab", "aba", "a b", "a a", "ab ab", '"a ab"', "“a a”", "345", "x12", '"ab', "-ab", "b a", "12345"],
+    ),
+]
+LENGTHS = [1, 7, 7, 7, 500, 262_142, 262_143, 262_144, 10**7]
+ROLES = ["user", "assistant", "tool"]
+PROJECTS = ["", "/srv/shop", "/srv"]
+TEAMS = ["", "a", "b"]
+TIMES = [-5, 0, 1, 2, 3, 2**53]
+
+# -- what is done
+
+
+@dataclass(frozen=True)
+class Say:
+    """A new turn of conversation 0, 1 or 2."""
+
+    conversation: int
+    text: str
+    role: str
+    length: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Another text for the turn at a place of the truth, counted round."""
+
+    place: int
+    text: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Another role and time for a turn, which keeps its text and number."""
+
+    place: int
+    role: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Remove:
+    """A turn goes."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A conversation goes, and does not come back."""
+
+    conversation: int
+
+
+@dataclass(frozen=True)
+class Follow:
+    """The follower reads so many changes."""
+
+    most: int
+
+
+Step = Say | Rewrite | Touch | Remove | Drop | Follow
+
+
+def _steps(said: Sequence[str]) -> st.SearchStrategy[list[Step]]:
+    """Many turns, then changes of some and more of them, and few commits: each costs as much as a hundred questions."""
+    texts = st.lists(st.sampled_from(said), min_size=1, max_size=7).map(" ".join)
+    lengths, place = st.sampled_from(LENGTHS), st.integers(0, 60)
+    say = st.builds(Say, st.integers(0, 2), texts, st.sampled_from(ROLES), lengths, st.sampled_from(TIMES))
+    changes = [
+        st.builds(Rewrite, place, texts, lengths),
+        st.builds(Touch, place, st.sampled_from(ROLES), st.sampled_from(TIMES)),
+        st.builds(Remove, place),
+    ]
+    rare = [st.builds(Drop, st.integers(0, 2)), st.builds(Follow, st.sampled_from([1, 2, 5, 100]))]
+    later = st.lists(st.one_of(*changes, *changes, *rare, say), min_size=3, max_size=12)
+    return st.tuples(st.lists(say, min_size=16, max_size=40), later).map(lambda both: [*both[0], *both[1]])
+
+
+# -- the truth and its log
+
+
+@dataclass
+class World:
+    """The turns as they are now, and the log of changes that led there, from change `began` + 1 on."""
+
+    name: str
+    began: int
+    truth: dict[int, TurnInPlace] = field(default_factory=dict)
+    log: list[Change] = field(default_factory=list)
+    dropped: set[int] = field(default_factory=set)
+
+    @property
+    def head(self) -> int:
+        """The number of the last change."""
+        return self.began + len(self.log)
+
+    def do(self, step: Step) -> list[Change]:
+        """Makes the changes of one write, and returns them as the writer has them."""
+        before = len(self.log)
+        match step:
+            case Say(conversation=conversation) if conversation not in self.dropped:
+                self._put(self._place(step, self.head + 1), 0)
+            case Rewrite() if self.truth:
+                old = self._at(step.place)
+                turn = replace(old.turn, number=self.head + 1, parts=(Text(step.text),), content_length=step.length)
+                del self.truth[old.turn.number]
+                self._put(replace(old, turn=turn), old.turn.number)
+            case Touch() if self.truth:
+                old = self._at(step.place)
+                self._put(replace(old, turn=replace(old.turn, role=step.role, created_at=step.at)), 0)
+            case Remove() if self.truth:
+                old = self._at(step.place)
+                del self.truth[old.turn.number]
+                self.log.append(Forget(self.head + 1, old.turn.number))
+            case Drop():
+                pk = self._conversation(step.conversation).pk
+                self.dropped.add(step.conversation)
+                self.truth = {number: place for number, place in self.truth.items() if place.conversation.pk != pk}
+                self.log.append(ForgetConversation(self.head + 1, pk))
+            case _:
+                pass
+        return self.log[before:]
+
+    def read(self, after: int, most: int) -> list[Change]:
+        """Returns changes as the store gives them now."""
+        changes = self.log[after - self.began :][:most]
+        return [replace(c, place=self.truth.get(c.turn_number)) if isinstance(c, Put) else c for c in changes]
+
+    def documents(self) -> list[Document]:
+        """Returns the documents of all turns that are there."""
+        return [DOCUMENTS.of(place) for place in self.truth.values()]
+
+    def _at(self, place: int) -> TurnInPlace:
+        return list(self.truth.values())[place % len(self.truth)]
+
+    def _put(self, place: TurnInPlace, replaces: int) -> None:
+        self.truth[place.turn.number] = place
+        self.log.append(Put(self.head + 1, place.turn.number, replaces, place))
+
+    def _conversation(self, number: int) -> StoredConversation:
+        source = Source(project=PROJECTS[number])
+        return StoredConversation(self.began * 3 + number + 1, number + 1, f"c{number}", "", source, 1, 0, 0, 0, 0)
+
+    def _place(self, say: Say, number: int) -> TurnInPlace:
+        conversation = self._conversation(say.conversation)
+        team = TEAMS[say.conversation]
+        scope = {"world": self.name} | ({"team": team} if team else {})
+        agent = StoredAgent(conversation.agent_pk, f"agent-{say.conversation}", "", "", False, scope, None, "")
+        turn = StoredTurn(number, conversation.pk, str(number), 0, say.role, (Text(say.text),), say.at, 0, say.length, b"")
+        return TurnInPlace(turn, conversation, agent)
+
+
+def batch_of(changes: Sequence[Change]) -> Batch:
+    """Returns what the follower makes of changes."""
+    left = lasting(changes)
+    return Batch(left.position, (DOCUMENTS.of(place) for _, place in left.puts), left.forget, left.forget_conversations)
+
+
+def brought(changes: Sequence[Change]) -> Brought:
+    """Returns what a writer makes of its changes."""
+    return brought_by(changes, DOCUMENTS, {})
+
+
+# -- what is asked
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query, how it counts, what is looked at of a world, and how long a page is."""
+
+    query: str
+    as_typed: bool
+    agents: frozenset[int] | None
+    conversations: frozenset[int] | None
+    roles: frozenset[str]
+    project: str
+    team: str
+    since: int | None
+    until: int | None
+    limit: int
+
+    def question(self) -> Question | None:
+        """Returns the question, None for a query that is refused: of nothing but exclusions and signs."""
+        try:
+            return Question(parse(self.query, ENGLISH), self.as_typed)
+        except InvalidArgument:
+            return None
+
+    def reach(self, world: World) -> Reach:
+        """Returns what is looked at."""
+        scope = {"world": world.name} | ({"team": self.team} if self.team else {})
+        conversations = self.conversations
+        pks = None if conversations is None else frozenset(world.began * 3 + number + 1 for number in conversations)
+        return Reach(scope, self.agents, pks, self.roles, self.project, self.since, self.until)
+
+
+T = TypeVar("T")
+
+
+def _mostly(usual: T, other: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
+    return st.integers(0, 5).flatmap(lambda dice: other if dice == 5 else st.just(usual))
+
+
+def _asking(words: Sequence[str]) -> st.SearchStrategy[Asked]:
+    word = st.sampled_from(words)
+    several = st.lists(word, min_size=2, max_size=4).map(" ".join)
+    return st.builds(
+        Asked,
+        st.one_of(word, word, several),
+        st.sampled_from([False, False, True]),
+        _mostly(None, st.frozensets(st.integers(1, 4), max_size=3)),
+        _mostly(None, st.frozensets(st.integers(0, 2), max_size=2)),
+        _mostly(frozenset(), st.frozensets(st.sampled_from([*ROLES, "none"]), max_size=2)),
+        _mostly("", st.sampled_from([*PROJECTS, "/other"])),
+        _mostly("", st.sampled_from([*TEAMS, "c"])),
+        _mostly(None, st.sampled_from(TIMES)),
+        _mostly(None, st.sampled_from(TIMES)),
+        st.sampled_from([1, 2, 3, 7, 100]),
+    )
+
+
+def _of_themes(themes: list[tuple[list[str], list[str]]]) -> st.SearchStrategy[tuple[list[Step], list[Asked]]]:
+    said = [word for words, _ in themes for word in words]
+    asked = [word for _, words in themes for word in words]
+    return st.tuples(_steps(said), st.lists(_asking(asked), min_size=10, max_size=20))
+
+
+# Steps, and what is then asked.
+STORIES = st.lists(st.sampled_from(THEMES), min_size=1, max_size=2).flatmap(_of_themes)
+
+
+def single_words() -> Iterator[Asked]:
+    """Yields everything that is asked for, alone, of all turns."""
+    for _, asked in THEMES:
+        for query in asked:
+            for as_typed in (False, True):
+                yield Asked(query, as_typed, None, None, frozenset(), "", "", None, None, 100)
+
+
+EVERY_THEME = _steps([word for said, _ in THEMES for word in said])
