@@ -119,6 +119,8 @@ class TantivyIndex:
             self._writer.delete_documents_by_term("conversation", conversation)
         words: set[str] = set()
         for document in batch.documents:
+            if self._searcher.doc_freq("number", document.number):  # 0.3 µs; deleting what is not there costs more
+                self._writer.delete_documents_by_term("number", document.number)
             words.update(document.words.exact)
             self._writer.add_document(self._as_tantivy(document))
         self._writer.delete_documents_by_term("marker", _HEAD)

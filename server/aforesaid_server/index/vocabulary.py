@@ -15,8 +15,9 @@ from pathlib import Path
 
 from tantivy import Document, Index, Occur, Query, SchemaBuilder, Searcher, TextAnalyzerBuilder, Tokenizer
 
-LONGEST_WORD = 16_384
-"""Code points. A longer word is kept in overlapping pieces, each marked with CUT where it was cut; no query holds so long a word.
+LONGEST_WORD = 16_000
+"""Code points; with a CUT on each side they are less than the 65,530 bytes that tantivy takes of a word. A longer one is kept in
+overlapping pieces, each marked with CUT where it was cut; no query holds so long a word.
 """
 _OVERLAP = 4_096
 CUT = "\x01"

@@ -20,7 +20,7 @@ from aforesaid_server.errors import AforesaidError
 from aforesaid_server.index import Batch, Document
 from aforesaid_server.index.document import Documents, lasting
 from aforesaid_server.index.live import LiveIndex
-from aforesaid_server.index.tantivy import Damaged, TantivyIndex
+from aforesaid_server.index.tantivy import SCHEMA, Damaged, TantivyIndex
 from aforesaid_server.store import Put, Store, TurnInPlace
 from aforesaid_server.text.words import NO_WORDS
 
@@ -61,6 +61,11 @@ class Follower:
         self._stopping = threading.Event()
         self._progress = Progress(False, "the index is being opened", 0, 0)
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    @property
+    def _fingerprint(self) -> str:
+        """Names all that the index depends on."""
+        return f"{SCHEMA} {self._documents.fingerprint}"
 
     @property
     def progress(self) -> Progress:
@@ -164,7 +169,7 @@ class Follower:
         shutil.rmtree(self._beside, ignore_errors=True)
         mark = self._folder / "fingerprint.json"
         try:
-            if json.loads(mark.read_text())["fingerprint"] != self._documents.fingerprint:
+            if json.loads(mark.read_text())["fingerprint"] != self._fingerprint:
                 log.info("index of another analyser or schema: rebuilding")
                 return None
             for part in _PARTS:
@@ -197,7 +202,7 @@ class Follower:
         engine.close()
         if self._stopping.is_set():
             return None
-        (beside / "fingerprint.json").write_text(json.dumps({"fingerprint": self._documents.fingerprint}))
+        (beside / "fingerprint.json").write_text(json.dumps({"fingerprint": self._fingerprint}))
         shutil.rmtree(self._folder, ignore_errors=True)
         beside.rename(self._folder)
         log.info("index rebuilt", changes=total, seconds=round(time.monotonic() - started, 3))

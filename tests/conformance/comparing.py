@@ -1,0 +1,63 @@
+"""Asks two engines the same questions, page by page, and compares what they list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from aforesaid_server.index import Found, Lists, Reach
+from aforesaid_server.query.judge import Question
+from tests.conformance.worlds import Asked, World
+
+LookUp = Callable[[Question, Reach, Found | None, int], list[Found]]
+
+
+def paged(look_up: LookUp, question: Question, reach: Reach, limit: int, alive: Collection[int] | None = None) -> list[Found]:
+    """Turns the pages of a list to the end; what is not `alive` any more is left out, as a search does that asks the store."""
+    listed: list[Found] = []
+    after: Found | None = None
+    while True:
+        page = look_up(question, reach, after, limit)
+        assert len(page) <= limit
+        listed += page
+        if len(page) < limit:
+            break
+        after = page[-1]
+    assert len({found.number for found in listed}) == len(listed), "no turn comes twice"
+    return [found for found in listed if alive is None or found.number in alive]
+
+
+def some(lists: Lists, question: Question, reach: Reach, alive: Collection[int] | None = None) -> tuple[set[int], set[int]]:
+    """Returns the members of `partial` and of MATCH_ANY_WORD."""
+    found = []
+    for every_word in (False, True):
+        weighed = lists.partial(question, reach, every_word=every_word)
+        numbers = [one.number for one in weighed]
+        assert len(set(numbers)) == len(numbers)
+        assert [one.weight for one in weighed] == sorted((one.weight for one in weighed), reverse=True)
+        found.append({number for number in numbers if alive is None or number in alive})
+    return found[0], found[1]
+
+
+def same(judge: Lists, other: Lists, asked: Iterable[Asked], world: World, *, dead: bool = False) -> None:
+    """Asks two engines the same; with `dead`, the other one may still know turns that are gone."""
+    alive = frozenset(world.truth) if dead else None
+    for ask in asked:
+        question, reach = ask.question(), ask.reach(world)
+        if question is None:
+            continue
+        matches = judge.matches(question, reach, None, 1_000)
+        near = judge.near(question, reach, None, 1_000)
+        assert paged(other.matches, question, reach, ask.limit, alive) == matches, ask
+        assert paged(other.near, question, reach, ask.limit, alive) == near, ask
+        partial, any_word = some(judge, question, reach)
+        assert some(other, question, reach, alive) == (partial, any_word), ask
+        # A caller that has the whole of near gives it.
+        known = frozenset(found.number for found in near)
+        given_near = {one.number for one in other.partial(question, reach, every_word=False, near=known)}
+        assert given_near & frozenset(world.truth) == partial, ask
+        # What the lists promise of each other.
+        listed = {found.number for found in matches}
+        assert not listed & known
+        assert not partial & (listed | known)
+        if not question.bound:
+            assert listed <= any_word

@@ -1,0 +1,93 @@
+"""From stored turns to documents, and what is left of changes when later ones have won."""
+
+from __future__ import annotations
+
+import pytest
+
+from aforesaid.model import Reasoning, Source, Text, ToolCall
+from aforesaid_server.index.document import Documents, Fresh, brought_by, lasting
+from aforesaid_server.store import Change, Forget, ForgetConversation, Put, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
+from aforesaid_server.text.transcript import Searched
+from aforesaid_server.text.words import Analyser
+
+ENGLISH = Analyser()
+DOCUMENTS = Documents(ENGLISH, Searched())
+
+
+def place(number: int, text: str = "zebra", *, conversation: int = 1, role: str = "user") -> TurnInPlace:
+    turn = StoredTurn(number, conversation, f"t{number}", 0, role, (Text(text), Reasoning("okapi")), 1_000 + number, 0, 77, b"")
+    kept = StoredConversation(conversation, 5, "c", "", Source(project="/srv/shop"), 1, 0, 0, 0, 0)
+    return TurnInPlace(turn, kept, StoredAgent(5, "ada", "", "", False, {"user_id": "u"}, None, ""))
+
+
+def test_a_document_is_what_an_index_takes_of_a_turn() -> None:
+    made = DOCUMENTS.of(place(7, "The Zebra", role="assistant"))
+    assert (made.number, made.content_length, made.agent_pk, made.conversation_pk) == (7, 77, 5, 1)
+    assert (made.role, made.project, made.scope, made.created_at) == ("assistant", "/srv/shop", {"user_id": "u"}, 1_007)
+    assert made.words == ENGLISH.turn("The Zebra")
+    assert made.key >> 45 == 77
+
+
+def test_words_that_are_known_are_taken() -> None:
+    turn = place(7)
+    known = {("user", turn.turn.parts): ENGLISH.turn("quagga")}
+    assert DOCUMENTS.of(turn, known).words.exact == ("quagga",)
+    assert DOCUMENTS.of(place(7, role="tool"), known).words.exact == ("zebra",), "of another role other parts may be searched"
+    assert brought_by([Put(7, 7, 0, turn)], DOCUMENTS, known).fresh[0].document.words.exact == ("quagga",)
+
+
+def test_only_searched_parts_make_words() -> None:
+    parts = (Text("a"), Reasoning("b"), ToolCall("Bash", '{"c": "d"}'))
+    assert DOCUMENTS.words_of("user", parts).exact == ("a", "d")
+    assert DOCUMENTS.words_of("system", parts).exact == ()
+    assert Documents(ENGLISH, Searched(reasoning=True, system=True)).words_of("system", parts).exact == ("a", "b", "d")
+
+
+def test_a_fingerprint_names_all_that_words_depend_on() -> None:
+    several = [
+        Documents(Analyser(language), Searched(r, s))
+        for language in ("english", "german")
+        for r in (False, True)
+        for s in (False, True)
+    ]
+    assert len({one.fingerprint for one in several}) == 8
+
+
+CHANGES: dict[str, tuple[list[Change], list[tuple[int, int]], list[int], list[int]]] = {
+    # changes: (position, turn) of what is put; turns and conversations to forget
+    "a turn": ([Put(1, 1, 0, place(1))], [(1, 1)], [], []),
+    "a turn and its next text": ([Put(1, 1, 0, place(1)), Put(2, 2, 1, place(2))], [(2, 2)], [1], []),
+    "a text three times": ([Put(1, 1, 0, place(1)), Put(2, 2, 1, place(2)), Put(3, 3, 2, place(3))], [(3, 3)], [1, 2], []),
+    "the next text of one before": ([Put(5, 5, 3, place(5))], [(5, 5)], [3], []),
+    "the same text with another role": ([Put(1, 1, 0, place(1)), Put(2, 1, 0, place(1, role="tool"))], [(2, 1)], [1], []),
+    "another role of one before": ([Put(9, 3, 0, place(3))], [(9, 3)], [3], []),
+    "changed since": ([Put(1, 1, 0, None), Put(2, 2, 1, place(2))], [(2, 2)], [1], []),
+    "gone since": ([Put(1, 1, 0, None), Put(2, 2, 1, None)], [], [1], []),
+    "forgotten": ([Put(1, 1, 0, place(1)), Forget(2, 1)], [], [1], []),
+    "forgotten before": ([Forget(7, 3)], [], [3], []),
+    "a conversation": (
+        [Put(1, 1, 0, place(1)), Put(2, 2, 0, place(2, conversation=2)), ForgetConversation(3, 1)],
+        [(2, 2)],
+        [],
+        [1],
+    ),
+    "a conversation and another turn": ([ForgetConversation(1, 1), Put(2, 2, 0, place(2, conversation=2))], [(2, 2)], [], [1]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_later_changes_win(name: str) -> None:
+    changes, puts, forget, conversations = CHANGES[name]
+    left = lasting(changes)
+    assert left.position == changes[-1].number
+    assert [(position, one.turn.number) for position, one in left.puts] == puts
+    assert (list(left.forget), list(left.forget_conversations)) == (forget, conversations)
+    told = brought_by(changes, DOCUMENTS, {})
+    assert told.position == left.position
+    assert list(told.fresh) == [Fresh(position, DOCUMENTS.of(one)) for position, one in left.puts]
+    assert (list(told.forget), list(told.forget_conversations)) == (forget, conversations)
+
+
+def test_the_last_of_a_turn_is_what_is_put() -> None:
+    left = lasting([Put(1, 1, 0, place(1)), Put(2, 1, 0, place(1, role="tool"))])
+    assert [one.turn.role for _, one in left.puts] == ["tool"]
