@@ -109,6 +109,12 @@ def drop_file(kind: str) -> Callable[[Path], None]:
     return lambda index: largest(index / "turns", kind).unlink()
 
 
+def a_file_instead(index: Path) -> None:
+    shutil.rmtree(index)
+    index.write_text("no folder")
+    index.with_name("index.building").write_text("no folder either")
+
+
 DAMAGE: dict[str, Callable[[Path], None]] = {
     "gone": shutil.rmtree,
     "emptied": empty,
@@ -126,6 +132,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "words of the vocabulary gone": lambda index: largest(index / "vocabulary", "term").unlink(),
     "a segment cut": lambda index: cut(largest(index / "turns", "idx")),
 }
+DAMAGE["a file"] = a_file_instead
 DAMAGE |= {f"a segment's {kind} gone": drop_file(kind) for kind in ("store", "pos", "term", "fast")}
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.index import MOST_PARTIAL, Batch, Found, Lists, Reach, Weighed
-from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.index.live import Imported, LiveIndex
 from aforesaid_server.index.memory import MemoryIndex
 from aforesaid_server.query.judge import Question
 from tests.index.said import ALL, ask, batch, brought, document, matches, near
@@ -205,20 +205,28 @@ def test_who_hurries_waits_no_longer_than_told(live: LiveIndex) -> None:
 
 
 def test_who_hurries_waits_for_an_import_too(live: LiveIndex, engine: MemoryIndex, gate: Gate) -> None:
-    live.imported(1, 500)
+    live.imported([Imported(1, 500)])
     answer = gate.waiting(lambda: live.hurry(LONG))
     live.apply(engine, Batch(500))
     assert answer()
-    assert live.pending == 0
+    assert live.pending(Reach({})) == 0
 
 
 def test_fresh_turns_are_hurried_and_an_import_after_them_is_not(live: LiveIndex, engine: MemoryIndex, gate: Gate) -> None:
     live.add(brought(1, document(1)))
-    live.imported(2, 10_000)
+    live.imported([Imported(2, 10_000)])
     answer = gate.waiting(lambda: live.hurry_fresh(LONG))
     live.apply(engine, batch(1, document(1)))
     assert answer() is None
-    assert live.pending == 9_999
+    assert live.pending(Reach({})) == 9_999
+
+
+def test_nobody_learns_of_the_imports_of_others(live: LiveIndex) -> None:
+    """ "Nothing crosses" a scope, and `turns_pending` "never counts text that the caller may not read"."""
+    live.imported([Imported(1, 4, 7, {"user": "ada"}), Imported(5, 6, 8, {"user": "bob"}), Imported(7, 7, 9)])
+    assert [live.pending(Reach(scope)) for scope in ({}, {"user": "ada"}, {"user": "bob"}, {"user": "eve"})] == [7, 4, 2, 0]
+    assert [live.pending(Reach({}, frozenset(pks))) for pks in ({7}, {8, 9}, {1}, ())] == [4, 3, 0, 0]
+    assert live.pending(Reach({"user": "ada"}, frozenset({8}))) == 0
 
 
 # -- the follower
@@ -235,7 +243,7 @@ def test_the_follower_wakes_when_something_is_written(live: LiveIndex, threads: 
     live.add(brought(1, document(1)))
     came()
     came = following(live, threads, 0.001)
-    live.imported(2, 3)
+    live.imported([Imported(2, 3)])
     came()
 
 

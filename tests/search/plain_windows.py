@@ -170,5 +170,9 @@ class Text:
 
     def _kept_whole(self, end: int, longest: int) -> bool:
         """Tells whether a window ends early for a reason: before a match that would be cut, or before a blank at `longest`."""
-        blank = longest - 1 == end and " " in self.text[end:longest]
-        return blank or any(end <= mark.start <= end + 1 and mark.end > longest for mark in self.marks)
+        if longest - 1 == end and " " in self.text[end:longest]:
+            return True
+        place = longest
+        while cut := [mark.start for mark in self.marks if mark.start < place < mark.end]:
+            place = min(cut)  # where others may overlap, and would be cut in turn
+        return longest - LONG_STRETCH <= place < longest and end in (place, place - 1)

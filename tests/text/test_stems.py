@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import threading
+import tracemalloc
 from pathlib import Path
 
 from aforesaid_server.text.words import Analyser
@@ -36,3 +37,16 @@ def test_threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert found == [expected] * 1_200
+
+
+def test_huge_words_are_stemmed_and_not_remembered() -> None:
+    english = Analyser()
+    english.stems([f"{'x' * 100_000}{number}ing" for number in range(3)])  # what is allocated once
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            assert english.stems([f"{'y' * 100_000}{number}deploying"]) == [f"{'y' * 100_000}{number}deploy"]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2_000_000, "a hundred words of 100 kB are ten megabytes, and their stems as much"

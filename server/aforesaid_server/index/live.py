@@ -8,17 +8,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.errors import AforesaidError, Unavailable
 from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Index, Lists, Reach, Weighed
 from aforesaid_server.index.document import Brought, Fresh
 from aforesaid_server.index.memory import MemoryLists
 from aforesaid_server.query.judge import Question
+from aforesaid_server.store import Scope
 
 _T = TypeVar("_T")
 _NOT_FAR = 2_000
 """Changes that an engine takes in well under a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Changes, from `first` to `last`, that an import made of one agent's turns."""
+
+    first: int
+    last: int
+    agent_pk: int = 0
+    scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+
+    def within(self, reach: Reach) -> bool:
+        """Tells whether a caller may read that agent, the other filters aside."""
+        seen = all(self.scope.get(key) == value for key, value in reach.scope.items())
+        return seen and (reach.agents is None or self.agent_pk in reach.agents)
 
 
 class MergedLists(Lists):
@@ -79,7 +97,7 @@ class LiveIndex:
         self._expecting = False  # fresh turns are kept; without an engine only when one is about to be used
         self._held = 0  # how far the log is in that engine
         self._fresh: dict[int, Fresh] = {}
-        self._imported: list[tuple[int, int]] = []
+        self._imported: list[Imported] = []
         self._latest = 0
         self._failed = False
         self._changed = threading.Condition()
@@ -109,11 +127,10 @@ class LiveIndex:
             failed, self._failed = self._failed, False
             return failed
 
-    @property
-    def pending(self) -> int:
-        """How many imported turns are not yet found."""
+    def pending(self, reach: Reach) -> int:
+        """Returns how many imported turns that a caller may read are not yet found."""
         head = self._engine.head if self._engine else 0
-        return sum(max(0, last - max(first - 1, head)) for first, last in self._imported)
+        return sum(max(0, one.last - max(one.first - 1, head)) for one in self._imported if one.within(reach))
 
     # -- writing
 
@@ -136,11 +153,11 @@ class LiveIndex:
             self._changed.notify_all()
         self._work.set()
 
-    def imported(self, first: int, last: int) -> None:
-        """Learns of changes that only the follower brings in."""
+    def imported(self, some: Sequence[Imported]) -> None:
+        """Learns of changes that only the follower brings in, some at least."""
         with self._changed:
-            self._imported.append((first, last))
-            self._latest = max(self._latest, last)
+            self._imported = [*self._imported, *some]
+            self._latest = max(self._latest, *(one.last for one in some))
             self._changed.notify_all()
         self._work.set()
 
@@ -200,5 +217,5 @@ class LiveIndex:
         with self._changed:
             self._held = batch.head
             self._fresh = {number: one for number, one in self._fresh.items() if one.position > batch.head}
-            self._imported = [(first, last) for first, last in self._imported if last > batch.head]
+            self._imported = [one for one in self._imported if one.last > batch.head]
             self._changed.notify_all()

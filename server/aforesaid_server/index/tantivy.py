@@ -20,7 +20,7 @@ from aforesaid_server.index import BEST_STEP, BEST_TIER, MOST_PARTIAL, Batch, Do
 from aforesaid_server.index.vocabulary import CUT, LONGEST_WORD, Vocabulary, pieces_of
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
-from aforesaid_server.text.words import SHORTEST_PART, TurnWords
+from aforesaid_server.text.words import SHORTEST_PART
 
 SCHEMA = "tantivy-1"
 _HEAP = 50_000_000
@@ -175,6 +175,11 @@ class TantivyIndex:
                 raise
             return False
         return True
+
+    def release(self) -> None:
+        """Lets go of the locks at once, so that the folder can be opened anew; searches go on."""
+        del self._writer
+        self.vocabulary.release()
 
     def close(self) -> None:
         """Waits for merges and lets go of the locks."""
@@ -334,6 +339,3 @@ class TantivyLists(Lists):
         if not values:
             return Query.empty_query()
         return self._term(field, values[0]) if len(values) == 1 else Query.term_set_query(self._schema, field, values)
-
-
-__all__ = ["SCHEMA", "Damaged", "TantivyIndex", "TantivyLists", "TurnWords"]

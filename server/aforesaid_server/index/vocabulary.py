@@ -94,6 +94,10 @@ class Vocabulary:
                 inside.add(word)
         return Holders(tuple(begins), tuple(ends), tuple(inside))
 
+    def release(self) -> None:
+        """Lets go of the lock at once; look-ups go on."""
+        del self._writer
+
     def close(self) -> None:
         """Waits for merges and lets go of the lock."""
         self._writer.wait_merging_threads()

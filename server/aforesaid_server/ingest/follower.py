@@ -97,7 +97,7 @@ class Follower:
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):
                     raise
                 self._report("the index has failed", error)
-                self._abandon()
+                self._give_up()
             self._stopping.wait(0 if self._stopping.is_set() else _RETRY_SECONDS)
 
     def _report(self, why: str, error: BaseException) -> None:
@@ -105,12 +105,17 @@ class Follower:
         self._progress = Progress(ready, why, self._progress.done, self._progress.of)
         log.error("follower failed", why=why, error=type(error).__name__)
 
-    def _abandon(self) -> None:
-        """Gives up an engine that failed; the next round builds another."""
+    def _give_up(self) -> None:
+        """Gives up an engine that failed. One that still answers, as on a full disk, goes on until the next round opens it
+        anew; else the next round builds another.
+        """
+        engine, self._engine = self._engine, None
+        if engine is not None and engine.answers():
+            engine.release()
+            return
         self._live.use(None)
         self._progress = Progress(False, "the index has failed and will be rebuilt", 0, 0)
-        self._engine = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
 
     def _follow(self) -> None:
         engine = self._engine or self._opened() or self._rebuilt()
@@ -166,7 +171,7 @@ class Follower:
 
     def _opened(self) -> TantivyIndex | None:
         """Opens the index, None if there is none, or one that cannot be used. Removes what an earlier try to build one left."""
-        shutil.rmtree(self._beside, ignore_errors=True)
+        _remove(self._beside)
         mark = self._folder / "fingerprint.json"
         try:
             if json.loads(mark.read_text())["fingerprint"] != self._fingerprint:
@@ -190,7 +195,7 @@ class Follower:
     def _rebuilt(self) -> TantivyIndex | None:
         """Builds the index in a folder beside and swaps it in; None if told to stop meanwhile."""
         beside = self._beside
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
         total = self._store.head()
         why = "the index is being rebuilt"
         self._progress = Progress(False, why, 0, total)
@@ -203,7 +208,15 @@ class Follower:
         if self._stopping.is_set():
             return None
         (beside / "fingerprint.json").write_text(json.dumps({"fingerprint": self._fingerprint}))
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
         beside.rename(self._folder)
         log.info("index rebuilt", changes=total, seconds=round(time.monotonic() - started, 3))
         return TantivyIndex(self._folder)
+
+
+def _remove(path: Path) -> None:
+    """Removes what lies at a path, whatever it is."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from aforesaid_server.errors import (
     Unavailable,
 )
 from aforesaid_server.index.document import Documents, KnownWords, brought_by
-from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.index.live import Imported, LiveIndex
 from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
 from aforesaid_server.store import (
     AgentKey,
@@ -116,9 +116,11 @@ class Writer:
                 tally.added += turn.outcome == "added"
                 tally.replaced += turn.outcome == "replaced"
                 tally.unchanged += turn.outcome == "unchanged"
-        numbers = [change.number for result in results if isinstance(result, Written) for change in result.changes]
-        if numbers:
-            self._live.imported(numbers[0], numbers[-1])
+        changed = [result for result in results if isinstance(result, Written) and result.changes]
+        if changed:
+            self._live.imported(
+                [Imported(one.changes[0].number, one.changes[-1].number, one.agent.pk, one.agent.scope) for one in changed]
+            )
 
     def _append_of(self, call: Call, item: ImportItem) -> Append:
         agent, conversation = item.agent, item.conversation

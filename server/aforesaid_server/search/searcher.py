@@ -76,16 +76,16 @@ class Searcher:
         """Returns one page of the lists."""
         asked = self._asked(call, request)
         as_of = time.time_ns() // 1_000
-        pending = self._live.pending  # asked first: 0 means that the lists hold all
+        pending = self._live.pending(asked.reach)  # asked first: 0 means that the lists hold all
         lists = self._live.lists()
         matches, near, partial, position = self._page(call, asked, lists)
         call.patience.check()
         around = _Around(self._store, request.around)
         any_word = Shown.ANY_WORD if request.any_word else Shown.MATCHES
         reply = SearchReply(
-            matches=self._hits(asked.question, any_word, matches, around),
-            near=self._hits(asked.question, Shown.NEAR, near, around),
-            partial=self._hits(asked.question, Shown.PARTIAL, partial, around),
+            matches=self._hits(call, asked.question, any_word, matches, around),
+            near=self._hits(call, asked.question, Shown.NEAR, near, around),
+            partial=self._hits(call, asked.question, Shown.PARTIAL, partial, around),
             next_page_token=self._seal.close(position.pack(), asked.bound_to) if position is not None else "",
             notice="",
             turns_pending=pending,
@@ -213,10 +213,11 @@ class Searcher:
     # -- the answer
 
     def _hits(
-        self, question: Question, shown: Shown, listed: Iterable[tuple[TurnInPlace, float]], around: _Around
+        self, call: Call, question: Question, shown: Shown, listed: Iterable[tuple[TurnInPlace, float]], around: _Around
     ) -> tuple[Hit, ...]:
         hits = []
         for place, score in listed:
+            call.patience.check()
             searched = self._documents.searched.text_of(place.turn.role, place.turn.parts)
             snippet = snippet_of(searched, question, shown, self._documents.analyser)
             before, after = around.of(place)

@@ -10,16 +10,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
-from aforesaid_server.text.places import PlacedWords, is_extender, numbers_of, sought_words
+from aforesaid_server.text.places import PlacedWords, is_extender, numbers_of, searched_part, sought_words
 from aforesaid_server.text.words import Analyser
 
 WIDTH = 240
 LEAD = 80
 """How far before the first match a snippet begins at most."""
 LONG_STRETCH = 100
+_MOST_MARKS = 10_000
+"""Of what a turn says more often the first so many are looked at: the window stands among them."""
 OPEN, CLOSE, CUT = "⟦", "⟧", "…"
 
 
@@ -43,7 +46,7 @@ class Mark:
 
 def snippet_of(searched: str, question: Question, shown: Shown, analyser: Analyser) -> str:
     """Returns the snippet of a turn's searched text."""
-    text = " ".join(searched.split()).replace(OPEN, "[").replace(CLOSE, "]")
+    text = " ".join(searched_part(searched).split()).replace(OPEN, "[").replace(CLOSE, "]")
     marks = sorted(set(_marks(text, question, shown, analyser)), key=lambda mark: (mark.start, mark.end))
     begin, end, split = _window(text, marks)
     return _drawn(text, begin, end, _merged(marks, begin, end, split))
@@ -57,10 +60,12 @@ def _marks(text: str, question: Question, shown: Shown, analyser: Analyser) -> I
     terms = question.terms if shown is Shown.NEAR else ()
     sought = {word for clause in clauses for word in question.sought(clause)}
     words = sought_words(text, analyser, sought, [term.words[0] for term in terms], as_typed=question.as_typed)
-    for number, clause in enumerate(clauses):
-        yield from _said(words, question.sought(clause), number)
-        if clause in terms:
-            yield from _letters(words, clause.words[0], number)
+    # A clause that was typed twice is marked once.
+    different = dict.fromkeys((question.sought(clause), clause.words[0] if clause in terms else "") for clause in clauses)
+    for number, (some, letters) in enumerate(different):
+        yield from islice(_said(words, some, number), _MOST_MARKS)
+        if letters:
+            yield from islice(_letters(words, letters, number), _MOST_MARKS)
 
 
 def _clauses(question: Question, shown: Shown) -> Sequence[Clause | Optional]:
@@ -187,9 +192,13 @@ def _last_cut(text: str, stretches: _Stretches, begin: int, wanted: int, earlies
         return wanted
     if end - start < LONG_STRETCH:
         return max(start - 1, earliest)
+    whole = wanted
     for mark in reversed(later):
-        if start <= mark.start < wanted < mark.end:
-            wanted = max(mark.start, earliest)
+        if start <= mark.start < whole < mark.end:
+            whole = mark.start
+    # Not at any price: matches that overlap far back (哈哈哈) are cut.
+    if whole >= max(earliest, wanted - LONG_STRETCH):
+        wanted = whole
     while wanted > max(begin + 1, earliest) and is_extender(text[wanted]):
         wanted -= 1
     return wanted - 1 if wanted == start > earliest else wanted
