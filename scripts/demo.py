@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts import curl
-from scripts.running_server import EXAMPLES, RunningServer, ServerNotReady, start
+from scripts.running_server import EXAMPLES, ROOT, RunningServer, ServerNotReady, start
 
 LISTS = ("matches", "near", "partial")
 
@@ -41,10 +41,19 @@ SEARCHES = (
 
 
 def main() -> int:
-    """Returns 0 when every search found what it should and the read was recorded."""
+    """Returns 0 when every search found what it should and the read was recorded, 130 after Ctrl-C."""
+    try:
+        return demonstrate()
+    except KeyboardInterrupt:
+        print("demo: interrupted, the service is stopped", file=sys.stderr)
+        return 130
+
+
+def demonstrate() -> int:
+    """Starts the service, shows all and stops it, whatever happens."""
     with tempfile.TemporaryDirectory(prefix="aforesaid-demo-") as folder:
         log = Path(folder) / "server.log"
-        print(f"starting the service with the transcripts in {EXAMPLES.name}/ ...", flush=True)
+        print(f"starting the service with the transcripts in {EXAMPLES.relative_to(ROOT)}/ ...", flush=True)
         try:
             server = start(Path(folder) / "data", imports=[EXAMPLES], log=log)
         except ServerNotReady as error:

@@ -1,6 +1,6 @@
 """Starts this checkout's `aforesaid-server serve` as a process of its own on free ports, waits until it serves, and stops it.
 
-Used by `make serve`, `make demo`, `make accept` and the tests. Asks the server nothing: it is ready when its ready file is there.
+Used by `make demo`, `make accept` and the tests. Asks the server nothing: it is ready when its ready file is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "examples"
+EXAMPLES = ROOT / "examples" / "transcripts"
 POLL_SECONDS = 0.02
 LOG_TAIL_BYTES = 8_000
 
@@ -62,20 +62,18 @@ def start(
     imports: Sequence[Path] = (),
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
-    ports: tuple[int, int] = (0, 0),
-    inherit_settings: bool = False,
-    seconds: float | None = 120.0,
+    seconds: float = 120.0,
 ) -> RunningServer:
     """Starts a server and returns once it serves and has imported.
 
-    `settings` are environment variables; those of this process (`AFORESAID_*`) are passed on only with `inherit_settings`. Port 0
-    is a free one. Waits at most `seconds`, None for ever. Raises ServerNotReady.
+    `settings` are environment variables; those of this process (`AFORESAID_*`) are not passed on. Waits at most `seconds`. Raises
+    ServerNotReady.
     """
-    inherited = {name: value for name, value in os.environ.items() if inherit_settings or not name.startswith("AFORESAID_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AFORESAID_")}
     with tempfile.TemporaryDirectory(prefix="aforesaid-ready-") as folder:
         ready = Path(folder) / "ready.json"
         command = [sys.executable, "-m", "aforesaid_server", "serve", "--data", str(data), "--ready-file", str(ready)]
-        command += ["--port", str(ports[0]), "--grpc-port", str(ports[1])]
+        command += ["--port", "0", "--grpc-port", "0"]
         for path in imports:
             command += ["--import", str(path)]
         with open(log, "ab") if log else nullcontext() as output:
@@ -97,14 +95,14 @@ def start(
     return replace(server, url=doors["url"], grpc=doors["grpc"])
 
 
-def wait_for(ready: Path, process: subprocess.Popen[bytes], log: Path | None, seconds: float | None) -> dict[str, str]:
+def wait_for(ready: Path, process: subprocess.Popen[bytes], log: Path | None, seconds: float) -> dict[str, str]:
     """Returns what the ready file says. Raises ServerNotReady when the process ends first or the time is up."""
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while not ready.exists():
         try:
             code = process.wait(POLL_SECONDS)
         except subprocess.TimeoutExpired:
-            if deadline is not None and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 raise ServerNotReady(f"not ready after {seconds:g} s\n{tail(log)}") from None
         else:
             raise ServerNotReady(f"ended with exit code {code} before it was ready\n{tail(log)}")

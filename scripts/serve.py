@@ -1,62 +1,59 @@
-"""`make serve`: serves in the foreground, into a data folder, the examples or what IMPORT names, and prints a curl to try.
+"""`make serve`: is the server, in the foreground, over a data folder with the examples or what IMPORT names.
 
-Reads IMPORT, DATA, PORT and GRPC_PORT from the environment; every other setting is the server's own (`AFORESAID_*`).
+Reads IMPORT, DATA, PORT and GRPC_PORT from the environment; every other setting is the server's own (`AFORESAID_*`), and so is what
+is printed from then on.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 
-from scripts import curl
-from scripts.running_server import EXAMPLES, ROOT, RunningServer, ServerNotReady, start
+from aforesaid_server.__main__ import commands
+from scripts.running_server import EXAMPLES, ROOT
+
+CANNOT_START = 2
+
+
+class WrongSetting(ValueError):
+    """A variable that cannot be; says which and why."""
 
 
 def main() -> int:
-    """Serves until it is told to stop; returns the server's exit code."""
-    given = os.environ.get("IMPORT", "")
+    """Serves until it is told to stop, and exits as the server does; returns only where it cannot begin."""
+    try:
+        arguments = serve_arguments(os.environ)
+    except WrongSetting as error:
+        print(f"serve: {error}", file=sys.stderr)
+        return CANNOT_START
+    data, path = arguments[1], arguments[3]
+    print(f"serving {path} from {data}; the first import of many transcripts takes a while", flush=True)
+    # In this process: signals, the terminal's as well, are the server's without a go-between.
+    return int(commands(["serve", *arguments], prog_name="aforesaid-server") or 0)
+
+
+def serve_arguments(environment: Mapping[str, str]) -> list[str]:
+    """Returns the server's flags. Raises WrongSetting."""
+    given = environment.get("IMPORT", "")
     path = Path(given).expanduser().absolute() if given else EXAMPLES
     if not path.exists():
-        print(f"serve: IMPORT={given} does not exist", file=sys.stderr)
-        return 2
+        raise WrongSetting(f"IMPORT={given} does not exist")
     # One's own transcripts and the examples do not mix.
-    data = Path(os.environ.get("DATA") or ROOT / ".aforesaid" / ("own" if given else "examples")).expanduser().absolute()
-    data.mkdir(parents=True, exist_ok=True)
-    ports = (int(os.environ.get("PORT") or 8787), int(os.environ.get("GRPC_PORT") or 8788))
-    print(f"serving {path} from {data}; the first import of many transcripts takes a while", flush=True)
-    try:
-        server = start(data, imports=[path], ports=ports, inherit_settings=True, seconds=None)
-    except ServerNotReady as error:
-        print(f"serve: the server {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    drain_on_signals(server)
-    invite(server, "test" if given else "charged twice")
-    return server.process.wait()
+    data = Path(environment.get("DATA") or ROOT / ".aforesaid" / ("own" if given else "examples")).expanduser().absolute()
+    arguments = ["--data", str(data), "--import", str(path)]
+    for variable, flag in (("PORT", "--port"), ("GRPC_PORT", "--grpc-port")):
+        port = environment.get(variable, "")
+        if port:
+            arguments += [flag, _checked(variable, port)]
+    return arguments
 
 
-def drain_on_signals(server: RunningServer) -> None:
-    """Passes SIGTERM on to the server, and lets Ctrl-C, which the terminal sends to both, be its alone."""
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        del frame
-        server.process.send_signal(number)
-
-    signal.signal(signal.SIGTERM, pass_on)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def invite(server: RunningServer, query: str) -> None:
-    """Prints where it serves and what to try."""
-    arguments = curl.command(server.url, "AgentService/SearchTranscripts", {"query": query})
-    print(
-        f"\nConnect and gRPC-Web: {server.url}    gRPC: {server.grpc}    Ctrl-C stops it. Try:\n\n{curl.shown(arguments)}\n",
-        flush=True,
-    )
+def _checked(variable: str, port: str) -> str:
+    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise WrongSetting(f"{variable}={port} is no port: a number from 0 to 65535, 0 for a free one")
+    return port
 
 
 if __name__ == "__main__":

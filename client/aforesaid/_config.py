@@ -105,5 +105,5 @@ def _checked_timeout(timeout: str) -> float:
         raise _wrong("timeout", f"must be a number of seconds: {timeout}") from None
     # Connect carries milliseconds in ten digits.
     if not 0.001 <= seconds <= 9_999_999:
-        raise _wrong("timeout", f"must be more than 0 and at most 9999999 seconds: {timeout}")
+        raise _wrong("timeout", f"must be from 0.001 to 9999999 seconds: {timeout}")
     return seconds

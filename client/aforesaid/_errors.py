@@ -146,6 +146,8 @@ _BY_CODE: dict[str, type[AforesaidError]] = {
 }
 
 _BAD_REQUEST = "google.rpc.BadRequest"
+# What the transport says where only HTTP/2 is spoken, as at the gRPC port: its greeting came after the request, or before.
+_ONLY_HTTP_2 = ("invalid HTTP version", "received unexpected message from connection")
 
 
 def translated(error: ConnectError, url: str, timeout: float) -> AforesaidError:
@@ -155,6 +157,8 @@ def translated(error: ConnectError, url: str, timeout: float) -> AforesaidError:
         return InvalidArgument(error.message, tuple(_violations(error)))
     if code == DeadlineExceeded.code:
         return DeadlineExceeded(f"no answer from {url} within {timeout:g} s")
+    if code == Unavailable.code and cause is not None and any(sign in str(cause) for sign in _ONLY_HTTP_2):
+        return Unexpected(f"{url} does not answer as aforesaid does: it may be the gRPC port, and the url wants the other one")
     if code == Unavailable.code and cause is not None:
         return Unreachable(f"cannot reach {url}: {_reason(cause)}")
     if code in _BY_CODE:

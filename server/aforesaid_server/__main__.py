@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,7 +41,14 @@ def _shown(default: Any) -> str:
     return ", ".join(sorted(default)) if isinstance(default, frozenset) else str(default)
 
 
+def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"aforesaid-server {version('aforesaid')}")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version.")
 def commands() -> None:
     """Keep and search what was said in the conversations of AI agents."""
 
@@ -78,15 +86,17 @@ def read_settings(given: dict[str, Any]) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        _refuse(*(_told(wrong["loc"], wrong["msg"]) for wrong in error.errors(include_url=False)))
+        _refuse(*(_told(wrong["loc"], wrong["msg"], wrong["input"]) for wrong in error.errors(include_url=False)))
     except SettingsError as error:
         _refuse(f"environment: {error}; lists are JSON, such as '[\"reviewer\"]'")
 
 
-def _told(place: tuple[int | str, ...], problem: str) -> str:
-    name = str(place[0]) if place else ""
+def _told(place: tuple[int | str, ...], problem: str, given: object) -> str:
     said = problem.removeprefix("Value error, ")
-    return said if said.startswith(name) else f"{name.replace('_', '-')}: {said[:1].lower()}{said[1:]}"
+    if said != problem:
+        return said
+    # What our own rules say holds the value, what pydantic's say does not.
+    return f"{str(place[0]).replace('_', '-') if place else 'settings'}: {said[:1].lower()}{said[1:]}: {given}"
 
 
 def _refuse(*problems: str) -> NoReturn:

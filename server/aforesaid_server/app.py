@@ -33,7 +33,7 @@ from aforesaid.formats import PathError, find_files
 from aforesaid_server.access import Access, Call, Patience
 from aforesaid_server.api import Core
 from aforesaid_server.api.connect import Agents, Audits, Conversations
-from aforesaid_server.api.files import FileImport
+from aforesaid_server.api.files import FileImport, FileTally
 from aforesaid_server.api.grpc import grpc_server
 from aforesaid_server.api.health import Health, Readiness
 from aforesaid_server.api.http import http_app
@@ -64,6 +64,8 @@ LAST_BYTES_SECONDS = 0.25
 LAST_WORDS_SECONDS = 1.0
 # Longer than clients keep idle connections, so that none is closed while its next request is on the way.
 KEEP_ALIVE_SECONDS = 120
+# How soon after an index is there it is told that searches are answered.
+READY_POLL_SECONDS = 0.1
 
 log = structlog.get_logger("aforesaid")
 
@@ -168,6 +170,10 @@ def build_core(settings: Settings) -> House:
 
     def readiness() -> Readiness:
         progress = follower.progress
+        try:
+            store.head()
+        except AforesaidError as error:
+            return Readiness(False, error.message, progress.done, progress.of)
         return Readiness(progress.ready, progress.why, progress.done, progress.of)
 
     def close() -> None:
@@ -281,8 +287,10 @@ async def _serve(settings: Settings, build: Callable[[Settings], House], imports
             if not importing.done():
                 call.patience.hang_up()
             with contextlib.suppress(Stopped):
-                await importing
+                tally = await importing
                 doors.announce(ready_file)
+                if await doors.searchable():
+                    doors.invite(tally)
             await told
     finally:
         await asyncio.to_thread(house.close)
@@ -392,29 +400,47 @@ class Doors:
             await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
 
     def announce(self, ready_file: Path | None) -> None:
-        """Tells that everything is there: on standard output, and in the ready file."""
-        body = json.dumps({"query": "test"})
-        sys.stdout.write(
-            f"Connect and gRPC-Web on {self.url}, gRPC on {self.target}. Try:\n"
-            f"  curl -s {self.url}/agent.v1.AgentService/SearchTranscripts -H 'Content-Type: application/json' -d '{body}'\n"
-        )
-        sys.stdout.flush()
+        """Tells where it serves: on standard output, and in the ready file."""
+        _say(f"Connect and gRPC-Web on {self.url}, gRPC on {self.target}. SIGTERM or Ctrl-C stops it.")
         if ready_file is not None:
             fresh = ready_file.with_name(f".{ready_file.name}.{os.getpid()}")
             fresh.write_text(json.dumps({"url": self.url, "grpc": self.target, "pid": os.getpid()}), "utf-8")
             fresh.replace(ready_file)
 
+    async def searchable(self) -> bool:
+        """Waits until searches are answered; returns False if the service is told to stop before."""
+        stop = self._signals.first
+        while not self._health.readiness.ready:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), READY_POLL_SECONDS)
+            if stop.is_set():
+                return False
+        return True
 
-def _import(house: House, call: Call, paths: Sequence[Path]) -> None:
+    def invite(self, tally: FileTally | None) -> None:
+        """Says what to try, or that an import has taken nothing."""
+        if tally is not None and tally.empty:
+            _say("Nothing was imported: --import named no transcripts that could be taken.")
+            return
+        body = json.dumps({"query": "test"})
+        search = f"{self.url}/agent.v1.AgentService/SearchTranscripts"
+        _say(f"Try:\n  curl -s {search} -H 'Content-Type: application/json' -d '{body}'")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _import(house: House, call: Call, paths: Sequence[Path]) -> FileTally | None:
     if not paths:
-        return
+        return None
     try:
         tally = FileImport(house.core.writer, call, structlog.get_logger("aforesaid.import").debug).run(paths)
-        for line in tally.summary():
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        _say("\n".join(tally.summary()))
         house.settle(call)
     except Stopped:
         raise
     except AforesaidError as error:
         raise StartError(f"--import: {error.message}") from error
+    return tally

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+import Stemmer
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -55,3 +57,18 @@ class Settings(BaseSettings):
         if not is_loopback(host):
             raise ValueError(f"host {host} is not a loopback address: without tokens the service is for this machine only")
         return host
+
+    @field_validator("language")
+    @classmethod
+    def _only_stemmed(cls, language: str) -> str:
+        try:
+            Stemmer.Stemmer(language)
+        except KeyError:
+            raise ValueError(f"language {language} has no Snowball stemmer; there are {', '.join(Stemmer.algorithms())}") from None
+        return language
+
+    @model_validator(mode="after")
+    def _two_ports(self) -> Self:
+        if self.port == self.grpc_port != 0:
+            raise ValueError(f"both ports are the same: {self.port}")
+        return self

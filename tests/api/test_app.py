@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from aforesaid_server.__main__ import commands, read_settings
-from aforesaid_server.app import LOCK, House, Signals, StartError, data_folder, listen, serve
+from aforesaid_server.api.files import FileTally
+from aforesaid_server.api.health import Readiness
+from aforesaid_server.app import LOCK, Doors, House, Signals, StartError, data_folder, listen, serve
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.settings import Settings
-from scripts.running_server import EXAMPLES, ROOT
+from scripts.running_server import EXAMPLES, ROOT, RunningServer
 from tests.api.doors import SEARCH, ConnectDoor, wait_until_said
 from tests.api.fakes import FakeCore
 from tests.conftest import StartServer
@@ -30,6 +35,23 @@ def _refused(*arguments: str, environment: Mapping[str, str] | None = None) -> s
     outcome = CliRunner(env=dict(environment or {})).invoke(commands, arguments)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     return outcome.stderr
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[Signals]:
+    """The signals of a service in this process, which hears none: a test sets them."""
+    made: list[Signals] = []
+
+    def hear_none(self: Signals) -> None:
+        made.append(self)
+
+    monkeypatch.setattr(Signals, "listen", hear_none)
+    return made
+
+
+def _log(running: RunningServer) -> Path:
+    assert running.log is not None
+    return running.log
 
 
 # -- settings
@@ -45,14 +67,32 @@ def test_hosts_that_are_not_this_machine_alone(host: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--port", "99999"], "port: input should be less than or equal to 65535"),
-        (["--port", "x"], "port: input should be a valid integer, unable to parse string as an integer"),
-        (["--drain-seconds", "0"], "drain-seconds: input should be greater than 0"),
+        (["--port", "99999"], "port: input should be less than or equal to 65535: 99999"),
+        (["--port", "x"], "port: input should be a valid integer, unable to parse string as an integer: x"),
+        (["--drain-seconds", "0"], "drain-seconds: input should be greater than 0: 0"),
+        (["--port", "8788"], "both ports are the same: 8788"),
         (["--log-level", "loud", "--port", "0"], "log level loud is none of debug, info, warning, error"),
     ],
 )
 def test_settings_that_cannot_be(arguments: Sequence[str], told: str, tmp_path: Path) -> None:
     assert _refused("serve", "--data", str(tmp_path / "data"), *arguments) == f"aforesaid-server: {told}\n"
+
+
+def test_a_language_without_a_stemmer_is_told_with_those_that_have_one(tmp_path: Path) -> None:
+    told = _refused("serve", "--data", str(tmp_path / "data"), "--language", "klingon")
+    assert re.fullmatch(
+        r"aforesaid-server: language klingon has no Snowball stemmer; there are (\w+, )*english, (\w+, )*german, .*\n", told
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_both_ports_may_be_free_ones() -> None:
+    assert read_settings({"port": "0", "grpc_port": "0"}).port == 0
+
+
+def test_the_version() -> None:
+    outcome = CliRunner().invoke(commands, ["--version"])
+    assert (outcome.exit_code, outcome.stdout) == (0, f"aforesaid-server {version('aforesaid')}\n")
 
 
 def test_every_wrong_setting_is_told() -> None:
@@ -186,9 +226,8 @@ def test_a_store_that_cannot_be_opened(tmp_path: Path) -> None:
         pass  # It was let go.
 
 
-def test_an_import_that_cannot_go_on_ends_the_service(tmp_path: Path, core: FakeCore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_cannot_go_on_ends_the_service(tmp_path: Path, core: FakeCore, signals: list[Signals]) -> None:
     (tmp_path / "one.jsonl").write_text('{"role": "user", "content": "squeamish"}\n')
-    monkeypatch.setattr(Signals, "listen", lambda _: None)  # Not for this process.
 
     def fail(*_: object) -> None:
         raise Unavailable("the store cannot answer")
@@ -198,6 +237,7 @@ def test_an_import_that_cannot_go_on_ends_the_service(tmp_path: Path, core: Fake
     with pytest.raises(StartError, match=r"^--import: the store cannot answer$"):
         serve(settings, [tmp_path / "one.jsonl"], tmp_path / "ready", build=lambda _: core.house())
     assert core.closed
+    assert len(signals) == 1
     assert not (tmp_path / "ready").exists()
 
 
@@ -235,10 +275,57 @@ def test_an_import_at_the_start_is_searched_and_told(start_server: StartServer) 
     lines = [line for line in again.told().splitlines() if not line.startswith("{")]
     assert ": 0 turns added, 0 replaced, " in lines[0]
     assert any(line.startswith("  lines skipped: ") for line in lines)
-    assert f"curl -s {again.url}/{SEARCH} -H 'Content-Type: application/json'" in lines[-1]
+    wait_until_said("Try:\n  curl", _log(again), again.process)
+    lines = [line for line in again.told().splitlines() if not line.startswith("{")]
+    assert lines[-1] == f"  curl -s {again.url}/{SEARCH} -H 'Content-Type: application/json' -d '{{\"query\": \"test\"}}'"
+    door = ConnectDoor(again.url)
+    assert door.call(SEARCH, {"query": "test"}).body["matches"]
+    door.close()
     logged = [json.loads(line) for line in again.told().splitlines() if line.startswith("{")]
     assert {line["level"] for line in logged} <= {"info", "warning"}
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in [first.data, *first.data.rglob("*")]} == {0}
+
+
+def test_an_import_that_took_nothing_is_told_instead_of_what_to_try(start_server: StartServer, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    running = start_server(imports=[tmp_path / "empty"])
+    wait_until_said("Nothing was imported: ", _log(running), running.process)
+    assert "Try:" not in running.told()
+
+
+def test_what_to_try_is_told_once_searches_are_answered(
+    tmp_path: Path, core: FakeCore, signals: list[Signals], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told_before: list[str] = []
+
+    def readiness() -> Readiness:
+        told_before.append(capfd.readouterr().out)
+        return Readiness(len(told_before) == 3, "an index is built")
+
+    def invite_and_stop(doors: Doors, tally: FileTally | None) -> None:
+        invite(doors, tally)
+        signals[0].first.set()
+
+    invite = Doors.invite
+    monkeypatch.setattr(Doors, "invite", invite_and_stop)
+    house = replace(core.house(), readiness=readiness)
+    serve(Settings(data=tmp_path / "data", port=0, grpc_port=0), ready_file=tmp_path / "ready", build=lambda _: house)
+    assert "Connect and gRPC-Web on " in told_before[0]
+    assert "Try:" not in "".join(told_before)
+    assert capfd.readouterr().out.startswith("Try:\n  curl -s http://127.0.0.1:")
+
+
+def test_a_service_that_is_told_to_stop_before_invites_nobody(
+    tmp_path: Path, core: FakeCore, signals: list[Signals], capfd: pytest.CaptureFixture[str]
+) -> None:
+    def readiness() -> Readiness:
+        signals[0].first.set()
+        return Readiness(False, "an index is built")
+
+    house = replace(core.house(), readiness=readiness)
+    serve(Settings(data=tmp_path / "data", port=0, grpc_port=0), ready_file=tmp_path / "ready", build=lambda _: house)
+    assert (tmp_path / "ready").exists()
+    assert "Try:" not in capfd.readouterr().out
 
 
 def test_the_ready_file_says_where(start_server: StartServer) -> None:

@@ -49,8 +49,28 @@ def test_all_that_lies_under_the_paths_is_taken(tmp_path: Path, core: FakeCore) 
     lines = list(tally.summary())
     assert lines[0] == "imported 2 files: 3 turns added, 0 replaced, 0 unchanged; 3 of 4 lines taken"
     assert any("lines skipped: 1 (" in line for line in lines)
-    assert any("files left out: 1 (" in line for line in lines)
+    assert lines[-1] == f"  files left out: 1 (no known format): {tmp_path}/notes.txt"
     assert told == ["read one.jsonl: 2 turns of 2 lines", "read two.jsonl: 1 turns of 2 lines"]
+
+
+def test_the_summary_is_short_and_safe() -> None:
+    tally = FileTally()
+    tally.lines_skipped.update({"mode: no conversation text": 50, "not JSON": 30, "user: no conversation text": 20})
+    for name in ("a", "b\x1b", "c", "d", "e"):
+        tally.leave_out(Path(f"/x/{name}"), "no known format")
+    assert list(tally.summary())[1:] == [
+        "  lines skipped: 70 (without conversation text)",
+        "  lines skipped: 30 (not JSON)",
+        "  files left out: 5 (no known format): /x/a, /x/b?, /x/c and 2 more",
+    ]
+
+
+@pytest.mark.parametrize("field", ["added", "replaced", "unchanged"])
+def test_an_import_is_empty_where_the_store_has_none_of_its_turns(field: str) -> None:
+    tally = FileTally(files=1, lines=1, taken=1)
+    assert tally.empty
+    setattr(tally.turns, field, 1)
+    assert not tally.empty
 
 
 def test_one_refused_conversation_takes_no_other_with_it(tmp_path: Path, core: FakeCore) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -63,8 +64,19 @@ def test_help_of_a_command_names_every_setting_and_its_variable(name: str, capsy
             "aforesaid: agent_id: must be UTF-8: 'a\\udc80' (--as or AFORESAID_AGENT_ID)\n",
         ),
         (
-            ["search", "x", "--timeout", "0"],
-            "aforesaid: timeout: must be more than 0 and at most 9999999 seconds: 0.0 (--timeout or AFORESAID_TIMEOUT)\n",
+            ["search", "x", "--timeout", "0.0001"],
+            "aforesaid: timeout: must be from 0.001 to 9999999 seconds: 0.0001 (--timeout or AFORESAID_TIMEOUT)\n",
+        ),
+        (["search", "caf\udce9", "x"], "aforesaid: query: must be UTF-8: 'caf\\udce9 x'\n"),
+        (["search", "x", "--reason", "\udce9"], "aforesaid: reason: must be UTF-8: '\\udce9'\n"),
+        (["search", "x", "--agent", "\udce9"], "aforesaid: agent: must be UTF-8: '\\udce9'\n"),
+        (["search", "x", "--limit"], "aforesaid: option --limit requires an argument; try 'aforesaid search --help'\n"),
+        (
+            ["search", "--agnet"],
+            (
+                "aforesaid: no such option --agnet, did you mean --agent? to search for it put -- before the query; "
+                "try 'aforesaid search --help'\n"
+            ),
         ),
     ],
 )
@@ -92,12 +104,16 @@ def test_a_search_without_a_service(nobody: str, piped: Command) -> None:
     assert piped("search", "x", environment={"AFORESAID_URL": nobody}) == Ended(2, "", told)
 
 
-def test_an_import_without_a_service_says_that_nothing_was_taken(nobody: str, piped: Command) -> None:
-    ended = piped("import", EXAMPLES, "--url", nobody)
-    assert ended.code == 1
-    assert "0 turns added, 0 replaced, 0 unchanged" in ended.out.splitlines()[0]
-    told = "what is counted here is kept, and running the import again goes on"
-    assert ended.err == f"aforesaid: cannot reach {nobody}: connection refused; {told}\n"
+def test_an_import_without_a_service_says_no_more_than_that(nobody: str, piped: Command) -> None:
+    told = f"aforesaid: cannot reach {nobody}: connection refused; `aforesaid-server serve` starts a service\n"
+    assert piped("import", EXAMPLES, "--url", nobody) == Ended(2, "", told)
+
+
+@pytest.mark.parametrize("arguments", [("search", "x"), ("import", EXAMPLES)])
+def test_the_grpc_port_is_not_the_one_to_call(arguments: tuple[str | Path, ...], grpc_target: str, piped: Command) -> None:
+    url = f"http://{grpc_target}"
+    told = f"aforesaid: {url} does not answer as aforesaid does: it may be the gRPC port, and the url wants the other one\n"
+    assert piped(*arguments, "--url", url) == Ended(2, "", told)
 
 
 def test_ctrl_c_is_heard_while_a_service_does_not_answer() -> None:

@@ -233,10 +233,52 @@ def test_the_sums_of_an_import() -> None:
         "9 turns left out by the service:",
         "  9 tombstoned",
         "3 files left out:",
-        "  2 no known format: /x/notes.txt, ...",
+        "  2 no known format: /x/notes.txt, /x/b␛.txt",
         "  1 hidden folder: /x/.git",
     ]
     assert list(import_troubles(tally())) == []
+
+
+def of_many_kinds() -> Tally:
+    made = Tally()
+    skipped = {"mode: no conversation text": 50, "not JSON": 30, "user: no conversation text": 20}
+    made.begin(Read(Report(lines=100, skipped=skipped)))
+    made.settle()
+    for number in range(5):
+        made.leave_out(FoundFile(Path(f"/x/{number}"), why="no known format"))
+    return made
+
+
+def test_lines_without_text_are_one_sum_and_three_files_stand_for_all_of_a_kind() -> None:
+    assert list(import_lines(of_many_kinds()))[1:] == [
+        "100 lines: 0 taken, 100 skipped",
+        "  70 without conversation text",
+        "  30 not JSON",
+        "5 files left out:",
+        "  5 no known format: /x/0, /x/1, /x/2 and 2 more",
+    ]
+
+
+def test_verbose_tells_every_kind_and_file() -> None:
+    assert list(import_lines(of_many_kinds(), verbose=True))[1:] == [
+        "100 lines: 0 taken, 100 skipped",
+        "  50 mode: no conversation text",
+        "  30 not JSON",
+        "  20 user: no conversation text",
+        "5 files left out:",
+        "  5 no known format: /x/0, /x/1, /x/2, /x/3, /x/4",
+    ]
+
+
+def test_of_an_import_that_was_cut_short_only_turns_are_claimed() -> None:
+    made = tally()
+    made.cut_short = True
+    assert list(import_lines(made)) == [
+        "cut short: 1,001 turns added, 2 replaced, 300 unchanged",
+        "1,201 lines of 2 files read, of which 1,312 turns acknowledged; run it again to go on",
+        "9 turns left out by the service:",
+        "  9 tombstoned",
+    ]
 
 
 def test_an_import_without_anything_to_tell_is_two_lines() -> None:

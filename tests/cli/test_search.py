@@ -78,6 +78,20 @@ def test_several_arguments_are_one_query(said: Said, search: Command) -> None:
     assert "talk#1" not in together.out.partition("partial")[0]
 
 
+@pytest.mark.parametrize("query", [("-the", "{word}"), ("{word}", "-the")])
+def test_a_word_with_a_minus_excludes_wherever_it_stands(query: tuple[str, ...], said: Said, search: Command) -> None:
+    ended = search(*(word.format(word=said.word) for word in query), "--limit", "5")
+    assert ended.code == 0
+    assert "talk#1" in ended.out
+    assert "talk#0" not in ended.out
+
+
+def test_a_limit_that_is_too_much_is_a_full_page(said: Said, search: Command) -> None:
+    full, more = search(said.many, "--limit", "100"), search(said.many, "--limit", "99999999999")
+    assert (more.code, more) == (0, full)
+    assert search(said.many, "--limit", "-99999999999").err.startswith("aforesaid: pagination.limit: ")
+
+
 def test_nothing_found_is_1_and_the_notice_goes_to_stderr(said: Said, search: Command) -> None:
     ended = search(f"{said.word}gone")
     assert (ended.code, ended.out) == (1, "")

@@ -63,6 +63,7 @@ def test_frozen() -> None:
         ("agent_id", "a\udc80"),
         ("timeout", "soon"),
         ("timeout", "0"),
+        ("timeout", "0.0001"),
         ("timeout", "-1"),
         ("timeout", "nan"),
         ("timeout", "inf"),

@@ -102,6 +102,15 @@ def test_why_no_answer_came(cause: str, told: str) -> None:
     assert isinstance(error, aforesaid.Unavailable)
 
 
+@pytest.mark.parametrize("sign", ["invalid HTTP version parsed", "received unexpected message from connection"])
+def test_where_only_http_2_is_spoken_the_grpc_port_is_thought_of(sign: str) -> None:
+    wire = ConnectError(Code.UNAVAILABLE, "")
+    wire.__cause__ = ConnectionError(f"Request failed: error sending request: client error: {sign}")
+    error = translated(wire, URL, 60)
+    assert type(error) is aforesaid.Unexpected
+    assert error.message == f"{URL} does not answer as aforesaid does: it may be the gRPC port, and the url wants the other one"
+
+
 def test_bad_request_names_the_fields() -> None:
     wire = ConnectError(
         Code.INVALID_ARGUMENT,

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 INCOMPLETE = 1
 
 
-@click.command("import", epilog="Exit code: 0, or 1 when something could not be read or sent.")
+@click.command(
+    "import", epilog="Exit code: 0, 1 when something could not be read or sent, 2 when nothing was sent because of an error."
+)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--verbose", "-v", is_flag=True, help="Tell each reason for which lines are skipped, and each file left out.")
 @service_options
-def import_paths(paths: tuple[str, ...], url: str | None, agent_id: str | None, timeout: float | None) -> int:
+def import_paths(paths: tuple[str, ...], verbose: bool, url: str | None, agent_id: str | None, timeout: float | None) -> int:
     """Send transcripts to the service.
 
     PATH is a file, a project folder or a folder of such folders, for example ~/.claude: sessions of Claude Code and chat messages
@@ -48,11 +51,16 @@ def import_paths(paths: tuple[str, ...], url: str | None, agent_id: str | None, 
             click.echo(error_line(str(error)), err=True)
             return INCOMPLETE
         except AforesaidError as error:
-            tally.troubles.append(f"{error.message}; what is counted here is kept, and running the import again goes on")
+            if not tally.acknowledged and not tally.turns.refused:
+                raise
+            tally.cut_short = True
+            tally.troubles.append(error.message)
         except KeyboardInterrupt:
-            _tell(tally)
+            tally.cut_short = True
+            if tally.acknowledged:
+                _tell(tally, verbose)
             raise
-    return _tell(tally)
+    return _tell(tally, verbose)
 
 
 def _import(paths: Iterable[str], client: Client, tally: Tally, drawn: Bar) -> None:
@@ -85,9 +93,9 @@ def _chunks(files: Iterable[FoundFile], tally: Tally, drawn: Bar) -> Iterator[tu
             tally.troubles.append(f"{found.path}: cannot be read: {(error.strerror or type(error).__name__).lower()}")
 
 
-def _tell(tally: Tally) -> int:
+def _tell(tally: Tally, verbose: bool) -> int:
     tally.settle()
-    for line in import_lines(tally):
+    for line in import_lines(tally, verbose=verbose):
         click.echo(line)
     troubles = list(import_troubles(tally))
     for trouble in troubles:

@@ -23,6 +23,10 @@ PROGRAM = "aforesaid"
 TITLE_LENGTH = 60
 # A full screen tells enough of a folder in which nothing can be read.
 TROUBLES = 20
+# So many files of a kind show what kind they are.
+NAMED = 3
+# How the formats end the reason of a line that holds none by its nature: there are dozens of kinds.
+_WITHOUT_TEXT = ": no conversation text"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARK = re.compile("⟦([^⟦⟧]*)⟧")
@@ -128,26 +132,50 @@ def error_line(message: str) -> str:
     return f"{PROGRAM}: {visible(message)}"
 
 
-def import_lines(tally: Tally) -> Iterator[str]:
-    """Yields the sums of an import: turns, lines, and what was left out with the reasons, most frequent first."""
+def import_lines(tally: Tally, *, verbose: bool = False) -> Iterator[str]:
+    """Yields the sums of an import: turns, lines, and what was left out with the reasons, most frequent first.
+
+    Of one that was cut short only what is known: the turns that were acknowledged. `verbose` groups no reasons and names all files.
+    """
     turns = tally.turns
     taken = f"{_count(turns.added, 'turn')} added, {turns.replaced:,} replaced, {turns.unchanged:,} unchanged"
+    if tally.cut_short:
+        yield f"cut short: {taken}"
+        yield (
+            f"{_count(tally.lines, 'line')} of {_count(tally.files, 'file')} read, of which {_count(tally.acknowledged, 'turn')} "
+            "acknowledged; run it again to go on"
+        )
+        yield from _left_out_turns(tally)
+        return
     yield f"{_count(tally.files, 'file')}: {taken}"
     yield f"{_count(tally.lines, 'line')}: {tally.lines_taken:,} taken, {tally.lines_skipped.total():,} skipped"
-    yield from _reasons(tally.lines_skipped)
+    yield from _reasons(tally.lines_skipped if verbose else _grouped(tally.lines_skipped))
     if tally.notes:
         yield "in lines that were taken:"
         yield from _reasons(tally.notes)
+    yield from _left_out_turns(tally)
+    if tally.left_out:
+        yield f"{_count(sum(map(len, tally.left_out.values())), 'file')} left out:"
+        for why, paths in sorted(tally.left_out.items(), key=lambda item: -len(item[1])):
+            named = paths if verbose else paths[:NAMED]
+            more = f" and {len(paths) - len(named):,} more" if len(paths) > len(named) else ""
+            yield f"  {len(paths):,} {visible(why)}: {', '.join(map(visible, named))}{more}"
+
+
+def _left_out_turns(tally: Tally) -> Iterator[str]:
     skipped: Counter[str] = Counter()
-    for left in turns.skipped:
+    for left in tally.turns.skipped:
         skipped[left.reason] += left.turns
     if skipped:
         yield f"{_count(skipped.total(), 'turn')} left out by the service:"
         yield from _reasons(skipped)
-    if tally.left_out:
-        yield f"{_count(sum(map(len, tally.left_out.values())), 'file')} left out:"
-        for why, paths in sorted(tally.left_out.items(), key=lambda item: -len(item[1])):
-            yield f"  {len(paths):,} {visible(why)}: {visible(paths[0])}{', ...' if len(paths) > 1 else ''}"
+
+
+def _grouped(reasons: Counter[str]) -> Counter[str]:
+    grouped: Counter[str] = Counter()
+    for reason, number in reasons.items():
+        grouped["without conversation text" if reason.endswith(_WITHOUT_TEXT) else reason] += number
+    return grouped
 
 
 def _count(number: int, noun: str) -> str:

@@ -23,7 +23,11 @@ class Reading(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """An import so far. `left_out` holds the paths that were not read, by reason; `troubles` says what is wrong, one each."""
+    """An import so far. `left_out` holds the paths that were not read, by reason; `troubles` says what is wrong, one each.
+
+    Turns are counted when the service acknowledges them, lines when they are read: of an import that was `cut_short`, nobody knows
+    which lines the last acknowledged turn came from.
+    """
 
     files: int = 0
     lines: int = 0
@@ -33,7 +37,14 @@ class Tally:
     turns: Imported = field(default_factory=Imported)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     troubles: list[str] = field(default_factory=list)
+    cut_short: bool = False
     _reading: Reading | None = None
+
+    @property
+    def acknowledged(self) -> int:
+        """How many turns the service has answered for without refusing them."""
+        turns = self.turns
+        return turns.added + turns.replaced + turns.unchanged + sum(left.turns for left in turns.skipped)
 
     def leave_out(self, found: FoundFile) -> None:
         """Counts a file or folder that is not read; what the machine refuses to open is trouble."""

@@ -18,6 +18,11 @@ from aforesaid_server.api.importing import BATCH_TURNS, Batch
 from aforesaid_server.errors import AforesaidError, Stopped, Unavailable
 from aforesaid_server.ingest import ImportItem, ImportTally
 
+# So many files of a kind show what kind they are.
+NAMED = 3
+# How the formats end the reason of a line that holds none by its nature: there are dozens of kinds.
+_WITHOUT_TEXT = ": no conversation text"
+
 
 @dataclass(slots=True)
 class FileTally:
@@ -29,7 +34,20 @@ class FileTally:
     lines_skipped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     files_left_out: Counter[str] = field(default_factory=Counter)
+    named: dict[str, list[Path]] = field(default_factory=dict)
     turns: ImportTally = field(default_factory=ImportTally)
+
+    @property
+    def empty(self) -> bool:
+        """Tells whether the store has nothing of these files."""
+        return not (self.turns.added or self.turns.replaced or self.turns.unchanged)
+
+    def leave_out(self, path: Path, why: str) -> None:
+        """Counts a file or folder that is not read; the first few of each reason are named."""
+        self.files_left_out[why] += 1
+        named = self.named.setdefault(why, [])
+        if len(named) < NAMED:
+            named.append(path)
 
     def summary(self) -> Iterator[str]:
         """Yields lines for people: what was taken, then what was not, most frequent first."""
@@ -38,13 +56,24 @@ class FileTally:
             f"imported {self.files} files: {turns.added} turns added, {turns.replaced} replaced, {turns.unchanged} unchanged; "
             f"{self.taken} of {self.lines} lines taken"
         )
-        yield from _counted("lines skipped", self.lines_skipped)
+        lines: Counter[str] = Counter()
+        for reason, count in self.lines_skipped.items():
+            lines["without conversation text" if reason.endswith(_WITHOUT_TEXT) else reason] += count
+        yield from _counted("lines skipped", lines)
         yield from _counted("noted in lines taken", self.notes)
-        yield from _counted("files left out", self.files_left_out)
+        for why, count in self.files_left_out.most_common():
+            named = self.named.get(why, [])
+            more = f" and {count - len(named)} more" if count > len(named) else ""
+            yield f"  files left out: {count} ({why}): {', '.join(map(_printable, named))}{more}"
         reasons: Counter[str] = Counter()
         for (_, _, _, reason), count in turns.frozen().items():
             reasons[reason] += count
         yield from _counted("turns left out", reasons)
+
+
+def _printable(path: Path) -> str:
+    """Returns a path without what a terminal would obey."""
+    return "".join(char if char.isprintable() else "?" for char in str(path))
 
 
 def _counted(title: str, reasons: Counter[str]) -> Iterator[str]:
@@ -66,7 +95,7 @@ class FileImport:
         for found in find_files(paths):
             self._call.patience.check()
             if found.why:
-                self._tally.files_left_out[found.why] += 1
+                self._tally.leave_out(found.path, found.why)
             else:
                 self._read(found, replays)
         self._write()
@@ -80,7 +109,7 @@ class FileImport:
                 if self._batch.add(item):
                     self._write()
         except OSError as error:
-            self._tally.files_left_out[f"cannot be read: {error.strerror}"] += 1
+            self._tally.leave_out(found.path, f"cannot be read: {error.strerror}")
         report = reading.report
         self._tally.files += 1
         self._tally.lines += report.lines
