@@ -25,8 +25,6 @@ TITLE_LENGTH = 60
 TROUBLES = 20
 # So many files of a kind show what kind they are.
 NAMED = 3
-# How the formats end the reason of a line that holds none by its nature: there are dozens of kinds.
-_WITHOUT_TEXT = ": no conversation text"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARK = re.compile("⟦([^⟦⟧]*)⟧")
@@ -172,9 +170,11 @@ def _left_out_turns(tally: Tally) -> Iterator[str]:
 
 
 def _grouped(reasons: Counter[str]) -> Counter[str]:
+    from aforesaid.formats import WITHOUT_TEXT  # loaded by then: an import has read files
+
     grouped: Counter[str] = Counter()
     for reason, number in reasons.items():
-        grouped["without conversation text" if reason.endswith(_WITHOUT_TEXT) else reason] += number
+        grouped["without conversation text" if reason.endswith(WITHOUT_TEXT) else reason] += number
     return grouped
 
 

@@ -27,7 +27,7 @@ from aforesaid.formats.chat_messages import Chat
 from aforesaid.formats.claude_code import Replays
 from aforesaid.formats.finding import FoundFile, PathError, find_files
 from aforesaid.formats.lines import BLOCK_BYTES, LINE_LIMIT, read_blocks, read_lines
-from aforesaid.formats.tally import CHUNK_BYTES, TURN_BYTES, Chunk, Report, Tally
+from aforesaid.formats.tally import CHUNK_BYTES, TURN_BYTES, WITHOUT_TEXT, Chunk, Report, Tally
 
 __all__ = [
     "BLOCK_BYTES",
@@ -40,6 +40,7 @@ __all__ = [
     "Replays",
     "Report",
     "TURN_BYTES",
+    "WITHOUT_TEXT",
     "find_files",
     "read_file",
 ]

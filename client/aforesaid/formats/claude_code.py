@@ -35,7 +35,7 @@ from aforesaid.formats.claude_folders import (
 from aforesaid.formats.claude_prompts import split
 from aforesaid.formats.lines import Line, Unreadable, parse_line
 from aforesaid.formats.parts import read_block, read_content
-from aforesaid.formats.tally import CHUNK_BYTES, Chunk, Tally, chunks, label, text_bytes
+from aforesaid.formats.tally import CHUNK_BYTES, WITHOUT_TEXT, Chunk, Tally, chunks, label, text_bytes
 from aforesaid.formats.values import Object, as_object, identifier, microseconds, on_disk, string
 from aforesaid.model import Agent, Conversation, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
 
@@ -192,7 +192,7 @@ class _Session:
         self._now = microseconds(fields.get("timestamp")) or self._now
         said = [one for one in _said(fields, self._tally) if one.parts]
         if not said:
-            return "" if title_of(fields) else f"{_kind_of(fields)}: no conversation text"
+            return "" if title_of(fields) else f"{_kind_of(fields)}{WITHOUT_TEXT}"
         uuid = identifier(fields.get("uuid"))
         if uuid and (why := self._held_before(uuid, said)):
             return why

@@ -17,6 +17,9 @@ CHUNK_BYTES = 2 << 20
 TURN_BYTES = 16 << 20
 """Text of one turn that is kept: two of them fit into one request of the service (32 MiB), whatever else stands in it."""
 
+WITHOUT_TEXT = ": no conversation text"
+"""Ends the reason of a line that holds none by its nature: there are dozens of kinds."""
+
 # Types and reasons hold names out of the file: a file that makes up a new one on every line must not grow the report without end.
 _KINDS = 200
 _LABEL = 60

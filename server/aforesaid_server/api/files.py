@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aforesaid.formats import Chunk, FoundFile, Replays, find_files, read_file
+from aforesaid.formats import WITHOUT_TEXT, Chunk, FoundFile, Replays, find_files, read_file
 from aforesaid_server.access import Call
 from aforesaid_server.api import Writer
 from aforesaid_server.api.importing import BATCH_TURNS, Batch
@@ -20,8 +20,6 @@ from aforesaid_server.ingest import ImportItem, ImportTally
 
 # So many files of a kind show what kind they are.
 NAMED = 3
-# How the formats end the reason of a line that holds none by its nature: there are dozens of kinds.
-_WITHOUT_TEXT = ": no conversation text"
 
 
 @dataclass(slots=True)
@@ -58,7 +56,7 @@ class FileTally:
         )
         lines: Counter[str] = Counter()
         for reason, count in self.lines_skipped.items():
-            lines["without conversation text" if reason.endswith(_WITHOUT_TEXT) else reason] += count
+            lines["without conversation text" if reason.endswith(WITHOUT_TEXT) else reason] += count
         yield from _counted("lines skipped", lines)
         yield from _counted("noted in lines taken", self.notes)
         for why, count in self.files_left_out.most_common():

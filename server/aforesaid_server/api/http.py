@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from connectrpc.server import ConnectASGIApplication
@@ -169,14 +169,14 @@ class Paths:
         await answer(send, status, {"alive": True} if path == "/healthz" else readiness.as_json(), head=method == "HEAD")
 
 
-def _content_type_problem(headers: HeaderList, served: Collection[str]) -> str | None:
+def _content_type_problem(headers: HeaderList, served: Sequence[str]) -> str | None:
     given = _values(headers, b"content-type")
     content_type = given[0].partition(";")[0].strip().lower() if given else ""
     if content_type in served:
         return None
     if content_type.startswith("application/grpc") and not content_type.startswith("application/grpc-web"):
         return "content-type: gRPC is served on the other port"
-    return f"content-type: is none of {', '.join(served)}"
+    return f"content-type: is none of {', '.join(served)}; add the header Content-Type: {served[0]}"
 
 
 def refusal(code: str, message: str) -> dict[str, object]:
