@@ -6,6 +6,7 @@ The formats read, the client sends. Stopped anywhere and run again, it changes n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING
 
 import click
@@ -95,6 +96,7 @@ def _chunks(files: Iterable[FoundFile], tally: Tally, drawn: Bar) -> Iterator[tu
 
 def _tell(tally: Tally, verbose: bool) -> int:
     tally.settle()
+    tally = copy(tally)  # the call of an import that was interrupted goes on counting until the process ends
     for line in import_lines(tally, verbose=verbose):
         click.echo(line)
     troubles = list(import_troubles(tally))
