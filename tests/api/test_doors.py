@@ -343,7 +343,6 @@ def test_bounds_of_time_are_rounded_up(since: str, micros: int, door: Door, core
 @pytest.mark.parametrize(
     ("sent", "agent"),
     [
-        ("", ""),
         ("ada", "ada"),
         ("-home-me-src", "-home-me-src"),
         ("caf%C3%A9%20%2F%00", "café /\x00"),

@@ -18,6 +18,7 @@ def paged(look_up: LookUp, question: Question, reach: Reach, limit: int, alive: 
     while True:
         page = look_up(question, reach, after, limit)
         assert len(page) <= limit
+        assert after is None or all(found > after for found in page), "a page goes on after the one before"
         listed += page
         if len(page) < limit:
             break
