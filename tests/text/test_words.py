@@ -31,15 +31,15 @@ from tests.text.effort import examples
 
 ENGLISH = Analyser()
 EVERY = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
-# All that has a meaning; of the thousands of ideographs and syllables, and of what has none, some.
+MANY = (
+    *("CJK UNIFIED", "HANGUL SYLLABLE", "TANGUT", "EGYPTIAN", "CUNEIFORM", "ANATOLIAN", "BAMUM", "YI SYLLABLE", "LINEAR", "KHITAN"),
+    *("NUSHU", "SIGNWRITING", "ETHIOPIC", "VAI", "CANADIAN"),
+)
+# All that has a meaning; of the thousands of ideographs, syllables and signs, and of what has no meaning, some.
 CHOSEN = [
     c
     for c in EVERY
-    if ord(c) % 61 == 0
-    or (
-        unicodedata.category(c) not in ("Cn", "Co")
-        and not unicodedata.name(c, "").startswith(("CJK UNIFIED", "HANGUL SYLL", "TANGUT I"))
-    )
+    if ord(c) % 61 == 0 or (unicodedata.category(c) not in ("Cn", "Co") and not unicodedata.name(c, "").startswith(MANY))
 ]
 
 
@@ -133,9 +133,11 @@ def test_words(name: str) -> None:
 
 
 def test_folding_twice_is_folding_once() -> None:
-    folded = [fold(text) for text in (c for c in EVERY if c != "\n")]
-    again = fold("\n".join(folded)).split("\n")
-    assert [(once, twice) for once, twice in zip(folded, again, strict=True) if once != twice] == []
+    # All at once, which is quicker by far: no line end is folded away, and none composes with what stands beside it.
+    written = [c for c in EVERY if c != "\n"]
+    once = fold("\n".join(written)).split("\n")
+    twice = fold("\n".join(once)).split("\n")
+    assert [c for c, one, two in zip(written, once, twice, strict=True) if one != two] == []
 
 
 def test_what_a_letter_is() -> None:
@@ -148,7 +150,7 @@ def test_which_scripts_have_no_spaces() -> None:
 
 
 def test_every_character_folds_and_cuts_as_the_slow_definition_says() -> None:
-    assert len(CHOSEN) > 50_000
+    assert len(CHOSEN) > 35_000
     assert [c for c in CHOSEN if fold(c) != plain.folded(c)] == []
     # Alone, and beside letters, which it may join.
     for around in ("{}", "a{}b", "東{}x"):
@@ -159,7 +161,7 @@ def test_every_character_folds_and_cuts_as_the_slow_definition_says() -> None:
 def test_case_and_composition_make_no_difference() -> None:
     cased = [c for c in CHOSEN if len(c.upper()) == len(c.lower()) == 1]
     assert [c for c in cased if not fold(c) == fold(c.upper()) == fold(c.lower())] == ["\u0345"]  # a mark whose capital is a letter
-    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+    for form in ("NFD", "NFKC"):
         assert [c for c in CHOSEN if fold(c) != fold(unicodedata.normalize(form, c))] == []
 
 
