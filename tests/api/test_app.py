@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from aforesaid_server.__main__ import commands, read_settings
+from aforesaid_server.__main__ import commands
 from aforesaid_server.api.files import FileTally
 from aforesaid_server.api.health import Readiness
 from aforesaid_server.app import LOCK, Doors, House, Signals, StartError, data_folder, listen, serve
+from aforesaid_server.commands import read_settings
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.settings import Settings
 from scripts.running_server import EXAMPLES, ROOT, RunningServer
