@@ -28,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData(
@@ -114,6 +115,8 @@ turns = Table(
     Index(None, "conversation_pk", "content_offset"),
 )
 
+_HAS_CALL_ID = text("call_id <> ''")
+
 parts = Table(
     "parts",
     metadata,
@@ -125,6 +128,7 @@ parts = Table(
     Column("call_id", WORDS, nullable=False),
     Column("media_type", WORDS, nullable=False),
     Column("is_error", Boolean, nullable=False),
+    Index("ix_parts_call_id", "call_id", sqlite_where=_HAS_CALL_ID, postgresql_where=_HAS_CALL_ID),
 )
 
 changes = Table(
