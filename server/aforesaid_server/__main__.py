@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import click
 
+from aforesaid_server.commands.backup import backup, restore
 from aforesaid_server.commands.serve import serve
 
 
@@ -22,6 +23,8 @@ def commands() -> None:
 
 
 commands.add_command(serve)
+commands.add_command(backup)
+commands.add_command(restore)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -118,6 +118,20 @@ class HeadFile:
             os.close(file)
 
 
+def _mac(key: bytes, before: bytes, body: str) -> bytes:
+    return hmac.digest(key, before + body.encode(), "sha256")
+
+
+def follow_chain(key: bytes, head: tuple[int, bytes], rows: Iterable[ReadRow]) -> tuple[int, bytes]:
+    """Returns how far records, in order, go on from a head as they were written: the count and MAC of the last one that does."""
+    for row in rows:
+        count, mac = head
+        if row.number != count + 1 or not hmac.compare_digest(row.mac, _mac(key, mac, row.body)):
+            break
+        head = row.number, row.mac
+    return head
+
+
 def _now() -> int:
     return time.time_ns() // 1_000
 
@@ -145,23 +159,28 @@ class Audit:
         self._now = now
         self._lock = threading.Lock()
         self._behind = False  # the file lacks the last record
+        self.failures = 0  # records that could not be written
         self._count, self._last = self._settled_head()
 
     def _settled_head(self) -> tuple[int, bytes]:
         """Returns the head, with the one record that was committed just before a crash kept the head from being written."""
-        count, mac = self._head.read()
-        last = self._store.last_read()
-        if last is not None and last.number == count + 1 and hmac.compare_digest(last.mac, self._mac(mac, last.body)):
-            count, mac = last.number, last.mac
-            self._head.write(count, mac)
-        return count, mac
+        written, last = self._head.read(), self._store.last_read()
+        head = follow_chain(self._key, written, [last] if last is not None else [])
+        if head != written:
+            self._head.write(*head)
+        return head
 
     def _mac(self, before: bytes, body: str) -> bytes:
-        return hmac.digest(self._key, before + body.encode(), "sha256")
+        return _mac(self._key, before, body)
 
     def query_hash(self, query: str) -> str:
         """Returns the keyed hash of a query, in hexadecimal digits; empty for none."""
         return hmac.digest(self._key, b"query\0" + query.encode(), "sha256").hex() if query else ""
+
+    @property
+    def records(self) -> int:
+        """How many records the log holds."""
+        return self._count
 
     # -- writing
 
@@ -174,6 +193,7 @@ class Audit:
                 number, mac = self._add(call, reading)
                 self._move_head(number, mac)
             except (AforesaidError, OSError) as error:
+                self.failures += 1
                 log.error("audit record refused", request_id=call.request_id, error=type(error).__name__)  # noqa: TRY400 - the error may hold text
                 raise Unavailable("the audit log cannot be written: nothing is shown") from error
         log.info("audit head", records=number, head=mac.hex(), request_id=call.request_id)

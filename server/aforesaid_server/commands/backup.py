@@ -1,0 +1,64 @@
+"""`aforesaid-server backup` and `restore`: a copy of the data folder while it is served, and back into an empty one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from aforesaid_server.commands import read_settings, refuse
+from aforesaid_server.settings import Settings
+
+
+def _data_option(command: Callable[..., None]) -> Callable[..., None]:
+    told = f"{Settings.model_fields['data'].description}  [AFORESAID_DATA; {Settings.model_fields['data'].default}]"
+    return click.option("--data", type=click.Path(path_type=Path), help=told)(command)
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path))
+@_data_option
+def backup(target: Path, data: Path | None) -> None:
+    """Copy the data folder into the new folder TARGET, also while a server serves it.
+
+    What was committed before the copy began is in it. TARGET holds the secret of the deployment and all that was said: keep it as
+    safe as the data folder. The index is not copied: it is made again from the store.
+    """
+    from aforesaid_server.backup import BackupError, back_up
+
+    folder = _folder(data)
+    os.umask(0o077)
+    try:
+        made = back_up(folder, target.absolute(), datetime.now(UTC))
+    except BackupError as error:
+        refuse(str(error))
+    click.echo(f"{target}: {made.turns} turns, {made.audit_records} audit records")
+
+
+@click.command()
+@click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path))
+@_data_option
+def restore(source: Path, data: Path | None) -> None:
+    """Put the backup in the folder BACKUP into a data folder that is new or empty.
+
+    Each file is compared with its sum first. The server that starts on it makes the index again: searches wait until it is there.
+    """
+    from aforesaid_server.app import StartError, data_folder
+    from aforesaid_server.backup import BackupError, checked, put_back
+
+    folder = _folder(data)
+    os.umask(0o077)
+    try:
+        checked(source)  # before a folder is made
+        with data_folder(folder):
+            made = put_back(source, folder)
+    except (BackupError, StartError) as error:
+        refuse(str(error))
+    click.echo(f"{folder}: {made.turns} turns, {made.audit_records} audit records, as of {made.made_at}")
+
+
+def _folder(data: Path | None) -> Path:
+    return read_settings({"data": data} if data is not None else {}).data
