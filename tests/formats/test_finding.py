@@ -95,7 +95,7 @@ def test_what_is_not_read_is_listed_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "notes.md").write_text("# notes\n[1]\n")
     (tmp_path / "other.jsonl").write_text(
-        '{"type": "session_meta", "payload": {}}\n{"type": "message", "role": "user", "content": "x"}\n'
+        '{"type": "session", "payload": {}}\n{"type": "message", "role": "user", "content": "x"}\n{"type": []}\n{"type": {}}\n'
     )
     (tmp_path / "broken.json").write_text('[{"role": "user", "content": "hello"}')
     (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
@@ -163,6 +163,9 @@ def test_a_file_of_chats_whose_ids_another_one_has_is_left_out(tmp_path: Path) -
         pytest.param(b'{"messages": "none", "body": 7}\n', "", id="messages that are none"),
         pytest.param(b'{"role": "user", "message": {"content": "x"}}\n', "", id="lines of another format"),
         pytest.param(b'[\n {"role": "user", "text": "x"}\n]', "", id="a document of another format"),
+        pytest.param(b'{"type": "session_meta", "payload": {}}\n', "codex", id="a header alone"),
+        pytest.param(b'{"type": "session_meta"}\n', "", id="a header of another format"),
+        pytest.param(b'{"role": "user"}\n{"type": "function_call", "name": "y"}\n', "codex", id="a bare item behind"),
         pytest.param(b'{"type": "x"}\n' * 1000 + json.dumps(MESSAGE).encode() + b"\n", "", id="not in the first lines"),
         pytest.param(b"{" * 100_000, "", id="nested without end"),
         pytest.param(b"[" * 100_000 + b'"role"', "", id="lists nested without end"),

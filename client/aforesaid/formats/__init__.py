@@ -3,10 +3,10 @@
 `find_files` lists what lies under some paths and tells the format of each file by its content; `read_file` reads one of them,
 chunk by chunk, in bounded memory, and reports what became of every line. Nothing here knows the wire, a server or an index,
 writes anything, or opens a file that was not found or does not belong to one that was. One file per format: claude_code.py (with
-claude_prompts.py and claude_folders.py) and chat_messages.py.
+claude_prompts.py and claude_folders.py), codex.py (with the other codex_*.py) and chat_messages.py.
 
     replays = Replays()
-    for found in find_files(["~/.claude"]):
+    for found in find_files(["~/.claude", "~/.codex"]):
         if not found.why:
             reading = read_file(found, replays=replays)
             for chunk in reading:
@@ -22,11 +22,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from aforesaid.formats import chat_messages, claude_code
+from aforesaid.formats import chat_messages, claude_code, codex
 from aforesaid.formats.chat_messages import Chat
-from aforesaid.formats.claude_code import Replays
 from aforesaid.formats.finding import FoundFile, PathError, find_files
 from aforesaid.formats.lines import BLOCK_BYTES, LINE_LIMIT, read_blocks, read_lines
+from aforesaid.formats.packed import is_packed, unpack
+from aforesaid.formats.replays import Replays
 from aforesaid.formats.tally import CHUNK_BYTES, TURN_BYTES, WITHOUT_TEXT, Chunk, Report, Tally
 
 __all__ = [
@@ -88,6 +89,14 @@ class FileReading:
         with found.path.open("rb") as file:
             modified_at = os.fstat(file.fileno()).st_mtime_ns // 1000
             blocks = read_blocks(file, self._block_bytes, self._on_bytes)
+            if found.format == codex.NAME:
+                packed = is_packed(file.peek(4)[:4])
+                stopped: list[str] = []
+                lines = read_lines(unpack(blocks, stopped.append) if packed else blocks)
+                yield from codex.read(found.path, lines, tally, modified_at, self._replays.homes, self._chunk_bytes)
+                for why in stopped:
+                    tally.skip(why)
+                return
             if found.format == claude_code.NAME:
                 yield from claude_code.read(found.path, read_lines(blocks), tally, modified_at, self._replays, self._chunk_bytes)
                 return

@@ -35,6 +35,7 @@ from aforesaid.formats.claude_folders import (
 from aforesaid.formats.claude_prompts import split
 from aforesaid.formats.lines import Line, Unreadable, parse_line
 from aforesaid.formats.parts import read_block, read_content
+from aforesaid.formats.replays import Replays
 from aforesaid.formats.tally import CHUNK_BYTES, WITHOUT_TEXT, Chunk, Tally, chunks, label, text_bytes
 from aforesaid.formats.values import Object, as_object, identifier, microseconds, on_disk, string
 from aforesaid.model import Agent, Conversation, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
@@ -54,7 +55,7 @@ _TELLING_LINES = frozenset(
 def speaks(value: object) -> bool:
     """Says whether a line of a file is one that only Claude Code writes."""
     fields = as_object(value)
-    kind = fields.get("type")
+    kind = string(fields.get("type"))
     message = fields.get("message")
     if kind in _SPEAKERS:
         return isinstance(message, dict) and "parts" not in message
@@ -63,23 +64,6 @@ def speaks(value: object) -> bool:
     if kind == "attachment":
         return isinstance(fields.get("attachment"), dict) and "uuid" in fields
     return kind in _TELLING_LINES and ("sessionId" in fields or "messageId" in fields)
-
-
-class Replays:
-    """Which lines the files read so far have held, so that a resumed or forked session's copy of one is known as a copy.
-
-    The first file that holds a line owns it; reading the same file again finds its own lines its own. One entry takes about 150
-    bytes.
-    """
-
-    def __init__(self) -> None:
-        self._owners: dict[bytes, int] = {}
-        self._files: dict[Path, int] = {}
-
-    def owns(self, path: Path, line: bytes) -> bool:
-        """Says whether a file is the first to hold a line; makes it the owner where nobody is."""
-        number = self._files.setdefault(path, len(self._files))
-        return self._owners.setdefault(line, number) == number
 
 
 def read(

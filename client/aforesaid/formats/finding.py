@@ -13,13 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
-from aforesaid.formats import chat_messages, claude_code
+from aforesaid.formats import chat_messages, claude_code, codex
 from aforesaid.formats.claude_folders import project_of, span
+from aforesaid.formats.codex_folders import PACKED_SUFFIX, SESSION_FOLDERS, TITLES, beside_sessions
 from aforesaid.formats.lines import BOM, LINE_LIMIT, Line, Unreadable, parse, parse_line, read_blocks, read_lines
+from aforesaid.formats.packed import is_packed, unpack
 from aforesaid.formats.tally import Tally
 
-_FORMATS: tuple[tuple[str, Callable[[object], bool]], ...] = (
+_Formats: TypeAlias = tuple[tuple[str, Callable[[object], bool]], ...]
+_PACKED_FORMATS: _Formats = ((codex.NAME, codex.speaks),)
+_FORMATS: _Formats = (
+    *_PACKED_FORMATS,
     (claude_code.NAME, claude_code.speaks),
     (chat_messages.NAME, chat_messages.speaks),
 )
@@ -32,6 +38,8 @@ _SNIFFED_HEAD = 256 << 10
 
 _CONFIG_FOLDERS = frozenset({"projects", "transcripts"})
 _CONFIG_SIGNS = ("history.jsonl", "settings.json", "shell-snapshots", "statsig", "todos")
+_HOME_SIGNS = ("auth.json", "config.toml", "history.jsonl", TITLES, "version.json")
+_ENTERED = frozenset({".claude", ".codex"})
 
 
 class PathError(ValueError):
@@ -56,7 +64,8 @@ class FoundFile:
 def find_files(paths: Iterable[Path | str]) -> Iterator[FoundFile]:
     """Yields the files under some paths, in the order of the paths; raises PathError at once for one that is not there.
 
-    A path may be a file, a project folder, a folder of such folders or `~/.claude`, of which only the sessions are looked at.
+    A path may be a file, a project folder, a folder of such folders or `~/.claude` or `~/.codex`, of which only the sessions are
+    looked at.
     """
     return _find([_existing(str(path)) for path in paths])
 
@@ -107,13 +116,13 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[FoundFile]:
     except OSError as error:
         yield FoundFile(folder, why=f"cannot be read: {_reason(error)}")
         return
-    config = _is_config(folder, names)
+    wanted = _session_folders(folder, names)
     for name in names:
         path = folder / name
-        if config and name not in _CONFIG_FOLDERS:
-            yield FoundFile(path, why="holds no sessions")
+        if wanted and name not in wanted:
+            yield FoundFile(path, why="holds no sessions" if wanted == _CONFIG_FOLDERS else beside_sessions(name))
         elif path.is_dir():
-            if (name.startswith(".") and name != ".claude") or name == "node_modules":
+            if (name.startswith(".") and name not in _ENTERED) or name == "node_modules":
                 yield FoundFile(path, why="hidden folder" if name.startswith(".") else "installed packages")
             else:
                 yield from _walk(path.resolve(), seen)
@@ -121,9 +130,14 @@ def _walk(folder: Path, seen: set[Path]) -> Iterator[FoundFile]:
             yield from _file(path, seen)
 
 
-def _is_config(folder: Path, names: Sequence[str]) -> bool:
-    """Says whether a folder is where Claude Code keeps its settings as well as its sessions."""
-    return "projects" in names and (folder.name == ".claude" or any(name in names for name in _CONFIG_SIGNS))
+def _session_folders(folder: Path, names: Sequence[str]) -> frozenset[str]:
+    """The folders of sessions in one where a program keeps its settings as well; empty for any other folder."""
+    if "projects" in names and (folder.name == ".claude" or any(name in names for name in _CONFIG_SIGNS)):
+        return _CONFIG_FOLDERS
+    wanted = frozenset(SESSION_FOLDERS)
+    if not wanted.isdisjoint(names) and (folder.name == ".codex" or any(name in names for name in _HOME_SIGNS)):
+        return wanted
+    return frozenset()
 
 
 def _file(path: Path, seen: set[Path]) -> Iterator[FoundFile]:
@@ -149,6 +163,8 @@ def _side_file(path: Path) -> str:
         return "tool result: read with its session"
     if path.name.endswith(".meta.json") and path.with_name(path.name.removesuffix(".meta.json") + ".jsonl").is_file():
         return "describes a sub-agent: read with its file"
+    if path.name.endswith(PACKED_SUFFIX) and path.with_name(path.name.removesuffix(".zst")).is_file():
+        return "compressed copy of the file beside it"
     return ""
 
 
@@ -174,12 +190,24 @@ def _in_order(group: list[FoundFile]) -> list[FoundFile]:
 def sniff(path: Path) -> tuple[str, bool]:
     """Names a file's format and says whether it is one JSON document; raises Unreadable with the reason, or OSError."""
     with path.open("rb") as file:
-        if _may_be_document(file.read(_SNIFFED_HEAD), file.seek(0, os.SEEK_END)):
+        head = file.read(_SNIFFED_HEAD)
+        if is_packed(head):
+            file.seek(0)
+            return _sniff_packed(read_blocks(file, _SNIFFED_BLOCK)), False
+        if _may_be_document(head, file.seek(0, os.SEEK_END)):
             file.seek(0)
             if _is_document(file.read(LINE_LIMIT + 1)):
                 return chat_messages.NAME, True
         file.seek(0)
-        return _sniff_lines(read_lines(read_blocks(file, _SNIFFED_BLOCK))), False
+        return _sniff_lines(read_lines(read_blocks(file, _SNIFFED_BLOCK)), _FORMATS), False
+
+
+def _sniff_packed(blocks: Iterator[bytes]) -> str:
+    stopped: list[str] = []
+    try:
+        return _sniff_lines(read_lines(unpack(blocks, stopped.append)), _PACKED_FORMATS)
+    except Unreadable as verdict:
+        raise Unreadable(stopped[0] if stopped else str(verdict)) from None
 
 
 def _may_be_document(head: bytes, size: int) -> bool:
@@ -208,7 +236,7 @@ def _is_document(data: bytes) -> bool:
         return False
 
 
-def _sniff_lines(lines: Iterator[Line]) -> str:
+def _sniff_lines(lines: Iterator[Line], formats: _Formats) -> str:
     """The format of the first line that speaks one. Lines that cannot be an object or a list are not even decoded."""
     size = 0
     for looked_at, line in enumerate(lines):
@@ -221,7 +249,9 @@ def _sniff_lines(lines: Iterator[Line]) -> str:
             value = parse_line(line, Tally())
         except Unreadable:
             continue
-        for name, speaks in _FORMATS:
+        for name, speaks in formats:
             if speaks(value):
                 return name
+        if why := codex.why_no_session(value):
+            raise Unreadable(why)
     raise Unreadable("no known format")
