@@ -35,9 +35,21 @@ def test_help_names_every_command(flag: str, capsys: pytest.CaptureFixture[str])
     assert [line.split()[0] for line in told.partition("Commands:\n")[2].splitlines()] == COMMANDS
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_names_every_setting_and_its_variable(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([name, "--help"]) == 0
+def test_help_waits_for_nothing_that_takes_long_to_load() -> None:
+    program = "import sys; from aforesaid.cli import run; run(['--help']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], env=bare(None), capture_output=True, timeout=SECONDS, check=True)
+    loaded = set(done.stdout.decode().splitlines()[-1].split())
+    slow = {"connectrpc", "protobuf", "pyqwest", "rich", "aforesaid.model", "aforesaid.formats", "aforesaid._replies", "asyncio"}
+    assert loaded & slow == set()
+
+
+# It calls no service.
+ALONE = {"completion"}
+
+
+@pytest.mark.parametrize("command", [[name] for name in COMMANDS if name not in {*ALONE, "rpc"}] + [["rpc", "list-agents"]])
+def test_help_of_a_command_names_every_setting_and_its_variable(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     for setting in SETTINGS:
         assert f"{setting.flag} {setting.placeholder}" in told
@@ -67,9 +79,38 @@ def test_help_of_a_command_names_every_setting_and_its_variable(name: str, capsy
             ["search", "x", "--timeout", "0.0001"],
             "aforesaid: timeout: must be from 0.001 to 9999999 seconds: 0.0001 (--timeout or AFORESAID_TIMEOUT)\n",
         ),
-        (["search", "caf\udce9", "x"], "aforesaid: query: must be UTF-8: 'caf\\udce9 x'\n"),
+        (["search", "caf\udce9", "x"], "aforesaid: query: must be UTF-8: 'caf\\udce9'\n"),
         (["search", "x", "--reason", "\udce9"], "aforesaid: reason: must be UTF-8: '\\udce9'\n"),
         (["search", "x", "--agent", "\udce9"], "aforesaid: agent: must be UTF-8: '\\udce9'\n"),
+        (["show", "a/\udce9:1"], "aforesaid: id: must be UTF-8: 'a/\\udce9:1'\n"),
+        (["reads", "--agent", "\udce9"], "aforesaid: agent: must be UTF-8: '\\udce9'\n"),
+        (["agents", "--scope", "ada"], "aforesaid: scope: must be KEY=VALUE: ada\n"),
+        (["search", "x", "--scope", "a=1", "--scope", "a=2"], "aforesaid: scope: a is given twice\n"),
+        (
+            ["search", "x", "--since", "lately"],
+            (
+                "aforesaid: since: must be a duration such as 3d, a date such as 2026-03-04, or a time such as "
+                "2026-03-04T10:22Z: lately\n"
+            ),
+        ),
+        (["show", "x/y:z"], "aforesaid: id: must be AGENT/CONVERSATION:SEQ, as search prints it: x/y:z\n"),
+        (["show", "x/y:1", "--around", "-1"], "aforesaid: around: must be at least 0: -1\n"),
+        (
+            ["show", "--arround", "a/b:1"],
+            (
+                "aforesaid: no such option --arround, did you mean --around? to show what begins so put -- before the id; "
+                "try 'aforesaid show --help'\n"
+            ),
+        ),
+        (["show"], "aforesaid: missing argument 'ID'; try 'aforesaid show --help'\n"),
+        (
+            ["search", "x", "--color", "pink"],
+            (
+                "aforesaid: invalid value for '--color': 'pink' is not one of 'auto', 'always', 'never'; "
+                "try 'aforesaid search --help'\n"
+            ),
+        ),
+        (["rpc", "searches"], "aforesaid: no such command 'searches'; try 'aforesaid rpc --help'\n"),
         (["search", "x", "--limit"], "aforesaid: option --limit requires an argument; try 'aforesaid search --help'\n"),
         (
             ["search", "--agnet"],

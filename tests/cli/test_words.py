@@ -33,10 +33,10 @@ def test_what_is_a_word_and_what_an_option(arguments: str, options: str, words: 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--agnet x", "no such option --agnet, did you mean --agent? "),
-        ("x --jsno", "no such option --jsno, did you mean --json? "),
-        ("x --limt=5", "no such option --limt, did you mean --limit? "),
-        ("--force x", "no such option --force: to search for it put -- before the query"),
+        ("--agnet x", "no such option --agnet, did you mean --agent?"),
+        ("x --jsno", "no such option --jsno, did you mean --json?"),
+        ("x --limt=5", "no such option --limt, did you mean --limit?"),
+        ("--force x", "no such option --force:"),
         ("x --limit", "option --limit requires an argument"),
     ],
 )

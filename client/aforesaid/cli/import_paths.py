@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aforesaid._errors import AforesaidError
+from aforesaid.cli.import_sums import import_lines, import_troubles
 from aforesaid.cli.interrupt import interruptible
 from aforesaid.cli.options import service_options
-from aforesaid.cli.printer import error_line, import_lines, import_troubles
 from aforesaid.cli.progress import Bar, bar
+from aforesaid.cli.terminal import error_line
 
 if TYPE_CHECKING:
     # At run time in the functions below: they take a third of a second to load, too long for --help.
@@ -33,18 +34,18 @@ INCOMPLETE = 1
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--verbose", "-v", is_flag=True, help="Tell each reason for which lines are skipped, and each file left out.")
 @service_options
-def import_paths(paths: tuple[str, ...], verbose: bool, url: str | None, agent_id: str | None, timeout: float | None) -> int:
+def import_paths(paths: tuple[str, ...], verbose: bool, **settings: Any) -> int:
     """Send transcripts to the service.
 
-    PATH is a file, a project folder or a folder of such folders, for example ~/.claude: sessions of Claude Code and chat messages
-    as JSON lines are read. The same file again changes nothing. What is skipped is counted and told.
+    PATH is a file, a project folder or a folder of such folders, for example ~/.claude or ~/.codex: sessions of Claude Code and of
+    Codex and chat messages as JSON lines are read. The same file again changes nothing. What is skipped is counted and told.
     """
     from aforesaid._client import Client
     from aforesaid.cli.tally import Tally
     from aforesaid.formats import PathError
 
     tally = Tally()
-    with Client(url, agent_id, timeout=timeout) as client:
+    with Client(**settings) as client:
         try:
             with bar() as drawn:
                 interruptible(lambda: _import(paths, client, tally, drawn))

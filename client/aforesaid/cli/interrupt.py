@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from threading import Thread
 from typing import TypeVar
 
@@ -18,6 +17,8 @@ def interruptible(work: Callable[[], Result]) -> Result:
     The transport waits outside of Python, where no signal is looked at: measured, Ctrl-C on a service that hangs was heard when the
     call's time was up. The thread is left behind: whoever catches the interrupt ends the process.
     """
+    from concurrent.futures import Future, wait  # six milliseconds: not for --help
+
     future: Future[Result] = Future()
 
     def run() -> None:

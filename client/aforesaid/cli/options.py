@@ -1,21 +1,131 @@
-"""The flags that every command has, made from the settings of `_config.py`."""
+"""What several commands take: a flag for each setting of `_config.py`, colours, scopes; and the kinds of values.
+
+A value that is no UTF-8 is refused here, by the name of its flag: Python keeps bytes of the command line that it cannot decode as
+lone surrogates, which no request can carry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from aforesaid._config import SETTINGS
+from aforesaid._errors import InvalidArgument
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+# The least that a number on the wire can be: what is too little is the service's to refuse.
+LEAST, MOST = -(2**31), 2**31 - 1
+
+
+def service_flags() -> list[click.Option]:
+    """Returns a flag for each setting of the client, under the names that Config.read takes."""
+    return [
+        click.Option([setting.flag, setting.name], type=setting.kind, metavar=setting.placeholder, help=_help(setting))
+        for setting in SETTINGS
+    ]
+
+
+def _help(setting: Any) -> str:
+    return f"{setting.help}  [{setting.variable}{f'; {setting.default}' if setting.default else ''}]"
+
 
 def service_options(command: Command) -> Command:
-    """Adds a flag for each setting of the client; the command gets them under the names that Config.read takes."""
+    """Adds the flags of the client's settings to a command."""
     for setting in reversed(SETTINGS):
-        default = f"; {setting.default}" if setting.default else ""
-        text = f"{setting.help}  [{setting.variable}{default}]"
-        command = click.option(setting.flag, setting.name, type=setting.kind, metavar=setting.placeholder, help=text)(command)
+        command = click.option(setting.flag, setting.name, type=setting.kind, metavar=setting.placeholder, help=_help(setting))(
+            command
+        )
     return command
+
+
+def name_of(param: click.Parameter | None) -> str:
+    """Returns what a parameter is called on the command line, without its minuses."""
+    if param is None:
+        return "value"
+    if isinstance(param, click.Argument) and param.metavar:
+        return param.metavar.lower()
+    return max(param.opts, key=len).lstrip("-")
+
+
+class TextType(click.ParamType[str]):
+    """A text that can be sent. `hints` are values that a shell completes."""
+
+    name = "text"
+
+    def __init__(self, *hints: str) -> None:
+        self._hints = hints
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the value. Raises InvalidArgument where it is no UTF-8."""
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument.of(name_of(param), f"must be UTF-8: {value!r}") from None
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Offers the hints that begin so."""
+        return [CompletionItem(hint) for hint in self._hints if hint.startswith(incomplete)]
+
+
+class PairType(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE; the value may hold further `=`."""
+
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Returns key and value. Raises InvalidArgument where there is no `=`."""
+        if isinstance(value, tuple):
+            return value
+        key, sign, said = TEXT.convert(value, param, ctx).partition("=")
+        if not sign:
+            raise InvalidArgument.of(name_of(param), f"must be KEY=VALUE: {value}")
+        return key, said
+
+
+class NumberType(click.ParamType[int]):
+    """A whole number; what does not fit into the field of a request becomes the nearest that does."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Returns the number. Raises BadParameter for what is none."""
+        number = click.INT.convert(value, param, ctx)
+        return max(LEAST, min(int(number), MOST))
+
+
+TEXT = TextType()
+ROLE = TextType("user", "assistant", "tool", "system")
+PAIR = PairType()
+NUMBER = NumberType()
+
+
+def scope_of(pairs: Iterable[tuple[str, str]], name: str = "scope") -> dict[str, str]:
+    """Returns the map that repeated KEY=VALUE make. Raises InvalidArgument for a key that is given twice."""
+    scope: dict[str, str] = {}
+    for key, value in pairs:
+        if key in scope:
+            raise InvalidArgument.of(name, f"{key} is given twice")
+        scope[key] = value
+    return scope
+
+
+def scope_option(command: Command) -> Command:
+    """Adds --scope, which the command gets as `scope`, a tuple of pairs."""
+    text = "Narrow the scope to records that have this pair; several narrow further."
+    return click.option("--scope", metavar="KEY=VALUE", type=PAIR, multiple=True, help=text)(command)
+
+
+def json_option(text: str) -> Callable[[Command], Command]:
+    """Adds --json, which the command gets as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def colour_option(command: Command) -> Command:
+    """Adds --color, which the command gets as `colour`."""
+    text = "Whether to colour.  [auto; NO_COLOR, FORCE_COLOR]"
+    return click.option("--color", "colour", type=click.Choice(["auto", "always", "never"]), default="auto", help=text)(command)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from aforesaid.cli.printer import visible
+from aforesaid.cli.terminal import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -14,10 +14,18 @@ ENDS_OPTIONS = "--"
 
 
 class QueryCommand(click.Command):
-    """A command whose arguments are a query: what begins with one minus, and is no option, is a word of it."""
+    """A command whose arguments are a query: what begins with one minus, and is no option, is a word of it.
+
+    `way_out` says how a word that looks like an option is typed.
+    """
+
+    way_out = "to search for it put -- before the query"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Hands click the options first and then the words, so that it takes none of them for an option."""
+        if ctx.resilient_parsing:
+            # A shell asks what could follow: what is typed so far may be anything.
+            return super().parse_args(ctx, args)
         takes_value = {
             name: isinstance(option, click.Option) and not option.is_flag
             for option in self.get_params(ctx)
@@ -27,12 +35,16 @@ class QueryCommand(click.Command):
         try:
             options, words = apart(args, takes_value)
         except UnknownOption as error:
-            raise click.UsageError(str(error), ctx) from None
+            raise click.UsageError(f"{error} {self.way_out}" if error.may_be_a_word else str(error), ctx) from None
         return super().parse_args(ctx, [*options, ENDS_OPTIONS, *words])
 
 
 class UnknownOption(ValueError):
-    """What looks like an option and is none; says what to do about it."""
+    """What looks like an option and is none, or lacks its value; whether it may be meant as a word."""
+
+    def __init__(self, message: str, *, may_be_a_word: bool = False) -> None:
+        super().__init__(message)
+        self.may_be_a_word = may_be_a_word
 
 
 def apart(arguments: Iterable[str], takes_value: Mapping[str, bool]) -> tuple[list[str], list[str]]:
@@ -66,4 +78,4 @@ def _check_is_a_word(name: str, before: list[str], known: Iterable[str]) -> None
     meant = get_close_matches(name.strip("-"), [option.strip("-") for option in known if option.startswith("--")], 1)
     if meant or not before:
         guess = f", did you mean --{meant[0]}?" if meant else ":"
-        raise UnknownOption(f"no such option {name}{guess} to search for it put -- before the query")
+        raise UnknownOption(f"no such option {name}{guess}", may_be_a_word=True)
