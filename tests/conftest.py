@@ -18,6 +18,7 @@ from typing import NoReturn, Protocol
 import pytest
 from hypothesis import settings
 
+from aforesaid._config import config_file
 from scripts.fetch_validate_proto import TARGET as VALIDATE_PROTO
 from scripts.running_server import EXAMPLES, ROOT, RunningServer, start
 
@@ -31,6 +32,14 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(what, pytrace=False)
     pytest.skip(what)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Puts the client's file of settings out of sight, if whoever runs the tests has one; other programs have theirs beside it."""
+    path = config_file(os.environ)
+    if path is not None and path.exists():
+        os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="session")

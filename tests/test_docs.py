@@ -8,6 +8,9 @@ next `$ `, is its output:
 - JSON is compared as JSON: fields that the page leaves out are not looked at, `"..."` stands for any value, and at the end of a
   list for any further ones; a string that ends with `...` stands for what begins so;
 - any other output is compared line by line; `...` stands for any run of characters, and alone on a line for any lines.
+
+A marked block of Python is a program of its own. What it prints is the block of `text` right after it, compared as above, or
+nothing. It runs against a server that holds examples/ and that all of them share, so it may write; its warnings are errors.
 """
 
 from __future__ import annotations
@@ -17,18 +20,20 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scripts.running_server import ROOT, RunningServer
-from tests.conftest import missing
+from scripts.running_server import EXAMPLES, ROOT, RunningServer, start
+from tests.conftest import end, missing
 
 MARK = "<!-- checked -->"
-FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\((?P<image>[^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6}[ \t]+(?P<text>.+?)[ \t]*#*$", re.MULTILINE)
 DEFAULT_URL, DEFAULT_GRPC = "http://127.0.0.1:8787", "127.0.0.1:8788"
@@ -117,8 +122,8 @@ def test_readme_names_the_commands_to_begin_with(command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_make_target_that_a_page_names_is_there(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    named = re.findall(r"(?:^|`|\$ )(?:\w+=\S+ )*make ([a-z]+)\b", page.read_text("utf-8"), re.MULTILINE)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = re.findall(r"(?:^|`|\$ )(?:\w+=\S+ )*make ([a-z-]+)\b", page.read_text("utf-8"), re.MULTILINE)
     assert sorted(set(named) - targets) == []
 
 
@@ -127,23 +132,31 @@ def test_every_make_target_that_a_page_names_is_there(page: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A command of a page with the output that the page shows. `line` is where the command stands."""
+    """A command or a Python program of a page with the output that the page shows. `line` is where it stands."""
 
     page: str
     line: int
     command: str
     output: str
+    is_python: bool = False
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
 
 
 def examples(name: str, text: str) -> Iterator[Example]:
-    """Yields the commands of the marked blocks of a page, in order."""
-    for fence in FENCE.finditer(text):
+    """Yields the commands and programs of the marked blocks of a page, in order."""
+    fences = list(FENCE.finditer(text))
+    for fence, following in zip_longest(fences, fences[1:]):
         before = text[: fence.start()]
-        if before.rstrip("\n").rpartition("\n")[2].strip() == MARK:
-            yield from commands(name, before.count("\n") + 2, fence["text"].splitlines())
+        if before.rstrip("\n").rpartition("\n")[2].strip() != MARK:
+            continue
+        line = before.count("\n") + 2
+        if fence["kind"] == "python":
+            shown = following is not None and following["kind"] == "text" and not text[fence.end() : following.start()].strip()
+            yield Example(name, line, fence["text"], following["text"] if shown and following else "", is_python=True)
+        else:
+            yield from commands(name, line, fence["text"].splitlines())
 
 
 def commands(name: str, first: int, lines: list[str]) -> Iterator[Example]:
@@ -213,9 +226,11 @@ def disagreement(expected: str, actual: str) -> str:
 
 
 EXAMPLES_OF_PAGES = [example for page in PAGES for example in examples(name_of(page), page.read_text("utf-8"))]
+COMMANDS_OF_PAGES = [example for example in EXAMPLES_OF_PAGES if not example.is_python]
+PROGRAMS_OF_PAGES = [example for example in EXAMPLES_OF_PAGES if example.is_python]
 
 
-@pytest.mark.parametrize("example", EXAMPLES_OF_PAGES, ids=str)
+@pytest.mark.parametrize("example", COMMANDS_OF_PAGES, ids=str)
 def test_marked_examples_do_what_the_page_says(example: Example, example_server: RunningServer, scripts_path: str) -> None:
     if example.command.startswith("curl") and shutil.which("curl") is None:
         missing("no curl on this machine")
@@ -241,6 +256,47 @@ def test_marked_examples_do_what_the_page_says(example: Example, example_server:
     assert disagreement(example.output, done.stdout.replace(example_server.url, DEFAULT_URL)) == ""
 
 
+@pytest.fixture(scope="module")
+def written_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that holds examples/ and what programs write."""
+    folder = tmp_path_factory.mktemp("programs")
+    running = start(folder / "data", imports=[EXAMPLES], log=folder / "server.log")
+    yield running
+    end(running)
+
+
+@pytest.mark.parametrize("example", PROGRAMS_OF_PAGES, ids=str)
+def test_marked_programs_do_what_the_page_says(example: Example, written_server: RunningServer, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(example.command.replace(DEFAULT_URL, written_server.url), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)],
+        cwd=ROOT,
+        env=os.environ | {"AFORESAID_URL": written_server.url, "XDG_CONFIG_HOME": str(tmp_path), "no_proxy": "*"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert disagreement(example.output, done.stdout.replace(written_server.url, DEFAULT_URL)) == ""
+
+
+def test_every_program_of_the_page_about_python_is_checked() -> None:
+    blocks = [fence for fence in FENCE.finditer((ROOT / "docs" / "python.md").read_text("utf-8")) if fence["kind"] == "python"]
+    assert len(blocks) == sum(example.page == "docs/python.md" for example in PROGRAMS_OF_PAGES) > 0
+
+
+def test_programs_of_pages_are_typed(tmp_path: Path) -> None:
+    for number, example in enumerate(PROGRAMS_OF_PAGES):
+        (tmp_path / f"program_{number}.py").write_text(example.command, "utf-8")
+    names = sorted(path.name for path in tmp_path.glob("*.py"))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", *names]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == f"Success: no issues found in {len(names)} source file{'s' if len(names) > 1 else ''}\n", done.stderr
+
+
 def test_readme_shows_a_search_that_is_checked() -> None:
     shown = [example.command for example in EXAMPLES_OF_PAGES if example.page == "README.md"]
     assert any(command.startswith("curl") and "SearchTranscripts" in command for command in shown)
@@ -259,13 +315,36 @@ $ second
 ```console
 $ not marked
 ```
+
+{MARK}
+```python
+print("a\\nb")
+```
+
+```text
+a
+b
+```
+
+{MARK}
+```python
+pass
+```
+
+Words
+
+```text
+no output
+```
 """
 
 
 def test_commands_and_outputs_are_told_apart() -> None:
-    first, second = examples("page.md", PAGE)
+    first, second, third, fourth = examples("page.md", PAGE)
     assert (first.line, first.command.splitlines()[-1], second.line, second.command) == (4, "    url", 8, "second")
     assert (json.loads(first.output), second.output) == ({"matches": [{"seq": 1}, "..."]}, "")
+    assert (third.line, third.command, third.output, third.is_python) == (17, 'print("a\\nb")\n', "a\nb\n", True)
+    assert (fourth.command, fourth.output, fourth.is_python) == ("pass\n", "", True)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@
             for hit in page.matches:
                 print(hit.name, hit.snippet)
 
+AsyncClient is the same for asyncio.
+
 Each name is loaded when it is first used: the wire takes a quarter of a second, and neither `aforesaid --help` nor the service,
 which shares the nouns of `aforesaid.model`, needs it.
 """
@@ -15,7 +17,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from aforesaid._client import Client
+    from aforesaid._client import AsyncClient, Client
     from aforesaid._config import Config
     from aforesaid._errors import (
         Aborted,
@@ -54,6 +56,7 @@ __all__ = [
     "AforesaidError",
     "Agent",
     "Appended",
+    "AsyncClient",
     "AuditCheck",
     "AuditFault",
     "Canceled",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, TypeVar, assert_never
 
 from protobuf import Oneof
 from protobuf.wkt import FieldMask, Timestamp
@@ -31,12 +31,16 @@ from aforesaid.model import Agent, Conversation, File, Part, Reasoning, Source, 
 
 When: TypeAlias = int | datetime
 Match: TypeAlias = Literal["all_words", "any_word"]
+Order: TypeAlias = Literal["best", "newest"]
 Words: TypeAlias = Literal["stemmed", "as_typed"]
+
+Number = TypeVar("Number")
 
 # Why turns of a tombstoned conversation are skipped.
 _TOMBSTONED = "failed_precondition"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MATCHES: Mapping[str, types_pb.Match] = {"all_words": types_pb.Match.ALL_WORDS, "any_word": types_pb.Match.ANY_WORD}
+_ORDERS: Mapping[str, types_pb.Order] = {"best": types_pb.Order.BEST, "newest": types_pb.Order.NEWEST}
 _WORDS: Mapping[str, types_pb.Words] = {"stemmed": types_pb.Words.STEMMED, "as_typed": types_pb.Words.AS_TYPED}
 
 
@@ -67,19 +71,17 @@ def search_request(
     until: When | None = None,
     project: str = "",
     match: Match = "all_words",
+    order: Order = "best",
     words: Words = "stemmed",
     around: int = 0,
     every_agent: bool = False,
+    include_own_searches: bool = False,
     reason: str = "",
     scope: Mapping[str, str] | None = None,
     limit: int = 0,
     cursor: str = "",
 ) -> agent_service_pb.SearchTranscriptsRequest:
-    """Builds a search. Raises InvalidArgument for a `match` or `words` that does not exist."""
-    if match not in _MATCHES:
-        raise InvalidArgument.of("match", f"must be one of {', '.join(_MATCHES)}: {match}")
-    if words not in _WORDS:
-        raise InvalidArgument.of("words", f"must be one of {', '.join(_WORDS)}: {words}")
+    """Builds a search. Raises InvalidArgument for a `match`, `order` or `words` that does not exist."""
     return agent_service_pb.SearchTranscriptsRequest(
         query=query,
         pagination=types_pb.Pagination(limit=limit, cursor=cursor),
@@ -89,13 +91,21 @@ def search_request(
         since=None if since is None else timestamp(micros("since", since)),
         until=None if until is None else timestamp(micros("until", until)),
         project=project,
-        match=_MATCHES[match],
-        words=_WORDS[words],
+        match=_named("match", match, _MATCHES),
+        order=_named("order", order, _ORDERS),
+        words=_named("words", words, _WORDS),
         around=around,
         every_agent=every_agent,
+        include_own_searches=include_own_searches,
         reason=reason,
         scope=dict(scope or {}),
     )
+
+
+def _named(field: str, name: str, known: Mapping[str, Number]) -> Number:
+    if name not in known:
+        raise InvalidArgument.of(field, f"must be one of {', '.join(known)}: {name}")
+    return known[name]
 
 
 def field_mask(fields: Iterable[str]) -> FieldMask:

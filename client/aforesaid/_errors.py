@@ -1,6 +1,6 @@
 """What can go wrong with a call, as one tree that mirrors the wire's codes.
 
-    AforesaidError                 code, and in lower case what is wrong and with which value
+    AforesaidError                 `code`, `message` (in lower case what is wrong and with which value), `request_id`, `retryable`
     ├── InvalidArgument            a field breaks a rule; `violations` name the fields
     ├── Unauthenticated            no or bad token where tokens are required
     ├── PermissionDenied           the caller may not; says nothing about the target
@@ -8,8 +8,8 @@
     ├── Aborted                    `expected_revision` does not match
     ├── FailedPrecondition         the conversation is tombstoned
     ├── ResourceExhausted          a size limit
-    ├── Unavailable                store, index or audit log cannot answer; trying again is right
-    │   └── Unreachable            no answer came: the service is not there, or the connection broke
+    ├── Unavailable                store, index or audit log cannot answer; retryable
+    │   └── Unreachable            no answer came: the service is not there, or the connection broke; retryable as a rule
     ├── DeadlineExceeded           no answer in time
     ├── Canceled                   the call was given up
     ├── Internal                   something unforeseen in the service; the message names the request
@@ -38,9 +38,16 @@ class FieldViolation:
 
 
 class AforesaidError(Exception):
-    """Anything that a call may raise. `code` is the wire's name of it."""
+    """Anything that a call may raise.
+
+    `code` is the wire's name of it. `message` says in lower case what is wrong and with which value. `request_id` is what the
+    service's log and its audit log call the request, empty where no answer came. `retryable` tells whether the same call may
+    succeed a little later; reads were then tried again already.
+    """
 
     code: ClassVar[str] = "unknown"
+    retryable: bool = False
+    request_id: str = ""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -102,10 +109,14 @@ class Unavailable(AforesaidError):
     """Store, index or audit log cannot answer; trying again is right."""
 
     code = "unavailable"
+    retryable = True
 
 
 class Unreachable(Unavailable):
-    """No answer came: the service is not there, or the connection broke. Whether a write took place is not known."""
+    """No answer came: the service is not there, or the connection broke. Whether a write took place is not known.
+
+    Not retryable where its certificate is not trusted or the client was closed.
+    """
 
 
 class DeadlineExceeded(AforesaidError):
@@ -146,12 +157,26 @@ _BY_CODE: dict[str, type[AforesaidError]] = {
 }
 
 _BAD_REQUEST = "google.rpc.BadRequest"
+# Why a connection failed, by a sign in the transport's words; and whether trying again could help.
+_REASONS = (
+    ("Connection refused", "connection refused", True),
+    ("dns error", "no such host", True),
+    ("timed out", "timed out", True),
+    ("ertificate", "its certificate is not trusted", False),
+    ("already closed transport", "the client was closed", False),
+)
 # What the transport says where only HTTP/2 is spoken, as at the gRPC port: its greeting came after the request, or before.
 _ONLY_HTTP_2 = ("invalid HTTP version", "received unexpected message from connection")
 
 
-def translated(error: ConnectError, url: str, timeout: float) -> AforesaidError:
+def translated(error: ConnectError, url: str, timeout: float, request_id: str = "") -> AforesaidError:
     """Returns the error of the tree for one of the wire. `url` and `timeout` (seconds) are the call's, for the message."""
+    known = _known(error, url, timeout)
+    known.request_id = request_id
+    return known
+
+
+def _known(error: ConnectError, url: str, timeout: float) -> AforesaidError:
     code, cause = error.code.value, error.__cause__
     if code == InvalidArgument.code and cause is None:
         return InvalidArgument(error.message, tuple(_violations(error)))
@@ -160,7 +185,10 @@ def translated(error: ConnectError, url: str, timeout: float) -> AforesaidError:
     if code == Unavailable.code and cause is not None and any(sign in str(cause) for sign in _ONLY_HTTP_2):
         return Unexpected(f"{url} does not answer as aforesaid does: it may be the gRPC port, and the url wants the other one")
     if code == Unavailable.code and cause is not None:
-        return Unreachable(f"cannot reach {url}: {_reason(cause)}")
+        reason, may_pass = _reason(cause)
+        unreachable = Unreachable(f"cannot reach {url}: {reason}")
+        unreachable.retryable = may_pass
+        return unreachable
     if code in _BY_CODE:
         return _BY_CODE[code](_lowered(error.message) or code.replace("_", " "))
     return Unexpected(f"{url} does not answer as aforesaid does: {_lowered(error.message) or code}")
@@ -172,18 +200,16 @@ def _lowered(message: str) -> str:
     return first.lower() + message[len(first) :] if first.istitle() else message
 
 
-def _reason(cause: BaseException) -> str:
-    """Says in a few words why a connection failed; the transport's own text nests five causes and repeats the address."""
+def _reason(cause: BaseException) -> tuple[str, bool]:
+    """Says in a few words why a connection failed, for the transport's own text nests five causes and repeats the address.
+
+    Tells with it whether trying again may help.
+    """
     text = str(cause)
-    for sign, reason in (
-        ("Connection refused", "connection refused"),
-        ("dns error", "no such host"),
-        ("timed out", "timed out"),
-        ("ertificate", "its certificate is not trusted"),
-    ):
+    for sign, reason, may_pass in _REASONS:
         if sign in text:
-            return reason
-    return text.rpartition(": ")[2].strip() or type(cause).__name__
+            return reason, may_pass
+    return text.rpartition(": ")[2].strip() or type(cause).__name__, True
 
 
 def _violations(error: ConnectError) -> Iterator[FieldViolation]:

@@ -1,14 +1,16 @@
-"""Cuts what is to be imported into messages and streams of bounded size, and sends them one after the other.
+"""Cuts what is to be imported into messages and streams of bounded size, and says what is to be sent next.
 
 A stream that the service answers is kept whole, so one that is cut off can be sent again: nothing is taken twice. When the service
 refuses a stream, it is halved until what is wrong stands alone; that is counted with the service's reason, and the rest is taken.
-What the service had kept of a refused stream then counts as unchanged. No network here: `send` is given.
+What the service had kept of a refused stream then counts as unchanged. No network here: `Importer` yields what is to be sent and is
+told what came of it, by whoever blocks or awaits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from protobuf import Message
 
@@ -65,15 +67,14 @@ class Piece:
         return replace(self, turns=self.turns[:middle]), replace(self, turns=self.turns[middle:])
 
 
-def pieces(chunks: Iterable[tuple[Agent, Conversation]], scope: Mapping[str, str]) -> Iterator[Piece]:
-    """Yields what is to be imported, cut into pieces of about MESSAGE_BYTES, in order. A turn larger than that is a piece alone."""
-    for agent, conversation in chunks:
-        bare = Piece(agent, replace(conversation, turns=()), scope)
-        flaw, room = _weighed(bare.message(), 0)
-        if flaw:
-            yield replace(bare, turns=tuple(turn_message(turn) for turn in conversation.turns), flaw=flaw)
-        else:
-            yield from _filled(replace(bare, size=room), conversation)
+def pieces(agent: Agent, conversation: Conversation, scope: Mapping[str, str]) -> Iterator[Piece]:
+    """Yields a conversation's turns, cut into pieces of about MESSAGE_BYTES, in order. A turn larger than that is a piece alone."""
+    bare = Piece(agent, replace(conversation, turns=()), scope)
+    flaw, room = _weighed(bare.message(), 0)
+    if flaw:
+        yield replace(bare, turns=tuple(turn_message(turn) for turn in conversation.turns), flaw=flaw)
+    else:
+        yield from _filled(replace(bare, size=room), conversation)
 
 
 def _filled(bare: Piece, conversation: Conversation) -> Iterator[Piece]:
@@ -105,29 +106,67 @@ def _weighed(message: Message, room: int) -> tuple[str, int]:
     return "", length
 
 
-def streams(cut: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Yields pieces in streams of at most STREAM_BYTES and STREAM_TURNS, but for a piece that is larger alone."""
-    stream: list[Piece] = []
-    size = turns = 0
-    for piece in cut:
-        if stream and (size + piece.size > STREAM_BYTES or turns + len(piece.turns) > STREAM_TURNS):
-            yield stream
-            stream, size, turns = [], 0, 0
-        stream.append(piece)
-        size, turns = size + piece.size, turns + len(piece.turns)
-    if stream:
-        yield stream
+class Gathering:
+    """Gathers pieces into streams of at most STREAM_BYTES and STREAM_TURNS, but for a piece that is larger alone."""
+
+    def __init__(self) -> None:
+        self._stream: list[Piece] = []
+        self._size = self._turns = 0
+
+    def add(self, piece: Piece) -> list[Piece]:
+        """Takes a piece. Returns the stream before it where it does not fit in there any more, else nothing."""
+        full = self._size + piece.size > STREAM_BYTES or self._turns + len(piece.turns) > STREAM_TURNS
+        gathered = self.take() if full else []
+        self._stream.append(piece)
+        self._size, self._turns = self._size + piece.size, self._turns + len(piece.turns)
+        return gathered
+
+    def take(self) -> list[Piece]:
+        """Returns what is gathered and begins anew."""
+        stream, self._stream = self._stream, []
+        self._size = self._turns = 0
+        return stream
+
+
+# Yields messages of a stream that is to be sent, gets its reply or an AforesaidError, and returns something in the end.
+Sending: TypeAlias = Generator[list[ImportTurnsRequest], ImportTurnsResponse, Imported]
 
 
 class Importer:
-    """Sends streams and counts what became of them. `send` raises AforesaidError; what is no refusal ends the import."""
+    """One import: conversations are added, streams come out, and what became of them adds up in `total`.
 
-    def __init__(self, send: Callable[[list[ImportTurnsRequest]], ImportTurnsResponse]) -> None:
-        self._send = send
+    `on_stream` is told of each stream that was taken. An error that is no refusal ends the import.
+    """
+
+    def __init__(self, scope: Mapping[str, str] | None, on_stream: Callable[[Imported], None] | None = None) -> None:
+        self.total = Imported()
+        self._scope = scope or {}
+        self._on_stream = on_stream
+        self._gathering = Gathering()
         # Conversations refused as a whole, so that a long one is not asked for again and again.
         self._closed: dict[tuple[object, ...], str] = {}
 
-    def take(self, stream: list[Piece]) -> Imported:
+    def add(self, agent: Agent, conversation: Conversation) -> Sending:
+        """Takes turns of one conversation; sends streams that are full."""
+        for piece in pieces(agent, conversation, self._scope):
+            if stream := self._gathering.add(piece):
+                yield from self._counted(stream)
+        return self.total
+
+    def finish(self) -> Sending:
+        """Sends what is left. Returns the sum of all."""
+        if stream := self._gathering.take():
+            yield from self._counted(stream)
+        return self.total
+
+    def _counted(self, stream: list[Piece]) -> Sending:
+        taken = yield from self._taken(stream)
+        self.total += taken
+        if self._on_stream is not None:
+            self._on_stream(taken)
+        return taken
+
+    def _taken(self, stream: list[Piece]) -> Sending:
         """Sends one stream, in parts where the service refuses some of it. Returns what was taken and what was not."""
         sendable: list[Piece] = []
         refused: list[LeftOut] = []
@@ -138,23 +177,25 @@ class Importer:
             else:
                 sendable.append(piece)
         taken = Imported(refused=tuple(refused))
-        return taken + self._sent(sendable) if sendable else taken
+        return taken + (yield from self._sent(sendable)) if sendable else taken
 
-    def _sent(self, stream: list[Piece]) -> Imported:
+    def _sent(self, stream: list[Piece]) -> Sending:
         try:
-            return imported_of(self._send([piece.message() for piece in stream]))
+            reply = yield [piece.message() for piece in stream]
         except REFUSALS as refusal:
-            if len(stream) > 1:
-                middle = len(stream) // 2
-                return self.take(stream[:middle]) + self.take(stream[middle:])
-            return self._narrowed(stream[0], refusal)
+            if len(stream) == 1:
+                return (yield from self._narrowed(stream[0], refusal))
+        else:
+            return imported_of(reply)
+        middle = len(stream) // 2
+        return (yield from self._taken(stream[:middle])) + (yield from self._taken(stream[middle:]))
 
-    def _narrowed(self, piece: Piece, refusal: AforesaidError) -> Imported:
+    def _narrowed(self, piece: Piece, refusal: AforesaidError) -> Sending:
         if not _is_of_turns(refusal):
             self._closed[_key(piece)] = refusal.message
         elif len(piece.turns) > 1:
             first, second = piece.halves()
-            return self.take([first]) + self.take([second])
+            return (yield from self._taken([first])) + (yield from self._taken([second]))
         return Imported(refused=(piece.left_out(refusal.message),))
 
 

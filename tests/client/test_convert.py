@@ -158,9 +158,11 @@ def test_a_search_puts_every_argument_in_its_field() -> None:
         until=datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
         project="/p",
         match="any_word",
+        order="newest",
         words="as_typed",
         around=3,
         every_agent=True,
+        include_own_searches=True,
         reason="why",
         scope={"user_id": "ada"},
         limit=7,
@@ -176,9 +178,11 @@ def test_a_search_puts_every_argument_in_its_field() -> None:
         until=Timestamp(),
         project="/p",
         match=types_pb.Match.ANY_WORD,
+        order=types_pb.Order.NEWEST,
         words=types_pb.Words.AS_TYPED,
         around=3,
         every_agent=True,
+        include_own_searches=True,
         reason="why",
         scope={"user_id": "ada"},
     )
@@ -195,6 +199,7 @@ def test_a_time_may_be_given_as_datetime(when: datetime) -> None:
         ({"since": datetime(2026, 1, 1)}, "since"),  # noqa: DTZ001 - the missing zone is the case
         ({"until": datetime(2026, 1, 1)}, "until"),  # noqa: DTZ001
         ({"match": "some"}, "match"),
+        ({"order": "oldest"}, "order"),
         ({"words": "any"}, "words"),
     ],
 )

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
+from collections.abc import Callable
+
 import pytest
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError, ErrorDetail
@@ -11,7 +16,9 @@ from hypothesis import strategies as st
 from protobuf.wkt import Any
 
 import aforesaid
+from aforesaid import _errors
 from aforesaid._errors import translated
+from scripts.running_server import ROOT
 
 URL = "http://127.0.0.1:8787"
 
@@ -89,6 +96,7 @@ def test_a_reply_that_cannot_be_read_is_not_the_callers_fault() -> None:
         ("Request failed: error sending request: tcp connect error: Connection refused (os error 111)", "connection refused"),
         ("Request failed: dns error: no records found for Query { name: Name(x) }", "no such host"),
         ("Request failed: client error (Connect): invalid peer certificate: UnknownIssuer", "its certificate is not trusted"),
+        ("Executing request on already closed transport", "the client was closed"),
         ("Request failed: connection closed before message completed", "connection closed before message completed"),
         ("", "ConnectionError"),
     ],
@@ -100,6 +108,7 @@ def test_why_no_answer_came(cause: str, told: str) -> None:
     assert type(error) is aforesaid.Unreachable
     assert error.message == f"cannot reach {URL}: {told}"
     assert isinstance(error, aforesaid.Unavailable)
+    assert error.retryable is (told not in {"its certificate is not trusted", "the client was closed"})
 
 
 @pytest.mark.parametrize("sign", ["invalid HTTP version parsed", "received unexpected message from connection"])
@@ -139,3 +148,44 @@ def test_any_bytes_in_place_of_a_bad_request_do_no_harm(data: bytes) -> None:
 def test_a_cut_off_bad_request_gives_the_fields_before_the_cut() -> None:
     data = bad_request(("a", "b"), ("c", "d")).SerializeToString()
     assert fields_of(translated(ConnectError(Code.INVALID_ARGUMENT, "x", [detail(data[:-1])]), URL, 60)) == [("a", "b")]
+
+
+KINDS = [kind for kind in vars(_errors).values() if isinstance(kind, type) and issubclass(kind, aforesaid.AforesaidError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_where_the_service_could_not_answer_may_a_call_be_tried_again(kind: type[aforesaid.AforesaidError]) -> None:
+    error = kind("x")
+    assert error.retryable is issubclass(kind, aforesaid.Unavailable)
+    assert error.request_id == ""
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    drawn = re.findall(r"^    (?P<branch>[ │├└─]*)(?P<name>[A-Z]\w+) ", str(_errors.__doc__), re.MULTILINE)
+    depths = {name: len(branch) // 4 for branch, name in drawn}
+    assert depths == {kind.__name__: len(kind.__mro__) - len(aforesaid.AforesaidError.__mro__) for kind in KINDS}
+    names = list(depths)
+    for kind in KINDS[1:]:
+        above = [name for name in names[: names.index(kind.__name__)] if depths[name] < depths[kind.__name__]]
+        assert above[-1] == kind.__base__.__name__  # type: ignore[union-attr]
+
+
+def test_an_error_names_its_request() -> None:
+    error = translated(ConnectError(Code.NOT_FOUND, "x"), URL, 60, "request-7")
+    assert (error.request_id, error.message) == ("request-7", "x")
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_errors_go_through_queues_and_processes(copied: Callable[[aforesaid.AforesaidError], aforesaid.AforesaidError]) -> None:
+    wire = ConnectError(Code.INVALID_ARGUMENT, "a: b", [detail(bad_request(("a", "b")))])
+    again = copied(translated(wire, URL, 60, "request-7"))
+    assert (type(again), str(again), again.message, again.request_id) == (aforesaid.InvalidArgument, "a: b", "a: b", "request-7")
+    assert fields_of(again) == [("a", "b")]
+
+
+def test_the_page_about_python_draws_the_same_tree() -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    drawn = [
+        line.removeprefix("    ") for line in str(_errors.__doc__).splitlines() if re.match(r"    (AforesaidError|[├└│])", line)
+    ]
+    assert "\n".join(drawn) in page

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import aforesaid
+from aforesaid import _calls, _client
+from tests.client.both import LOCAL
 
 
 def homes() -> dict[str, str]:
@@ -73,5 +77,40 @@ def test_what_does_not_call_loads_no_wire(program: str) -> None:
     assert modules_after(program) & HEAVY == set()
 
 
-def test_what_calls_loads_it() -> None:
-    assert modules_after("from aforesaid import Client") >= HEAVY - {"rich"}
+@pytest.mark.parametrize("name", ["Client", "AsyncClient"])
+def test_what_calls_loads_it(name: str) -> None:
+    assert modules_after(f"from aforesaid import {name}") >= HEAVY - {"rich"}
+
+
+# The two clients
+
+METHODS = [name for name, value in vars(_client._Service).items() if isinstance(value, _client._Asks | _client._Lists)]
+
+
+def test_each_call_is_a_method_of_its_name() -> None:
+    calls = {name for name, value in vars(_calls).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert set(METHODS) == calls - {"dataclass"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_have_the_text_and_the_signature_of_their_call(name: str) -> None:
+    call = getattr(_calls, name)
+    for client in (aforesaid.Client(LOCAL, ""), aforesaid.AsyncClient(LOCAL, "")):
+        method = getattr(client, name)
+        assert (method.__name__, method.__doc__) == (name, call.__doc__)
+        assert inspect.signature(method) == inspect.signature(call)
+    assert getattr(aforesaid.Client, name) is getattr(aforesaid.AsyncClient, name) is call
+
+
+def test_what_is_awaited_is_a_coroutine_function() -> None:
+    client = aforesaid.AsyncClient(LOCAL, "")
+    assert inspect.iscoroutinefunction(client.agent)
+    assert not inspect.iscoroutinefunction(client.search)
+
+
+@pytest.mark.parametrize("kind", [aforesaid.Client, aforesaid.AsyncClient])
+def test_help_tells_of_every_method(kind: type) -> None:
+    told = pydoc.plain(pydoc.render_doc(kind))
+    for name in (*METHODS, "import_turns"):
+        assert f" {name}(" in told
+    assert "`connections`" in told

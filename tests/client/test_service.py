@@ -1,8 +1,7 @@
-"""The client against the service itself: every method, and what comes back is what was written."""
+"""Both clients against the service itself: every method, and what comes back is what was written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +9,7 @@ import pytest
 
 import aforesaid
 from aforesaid import Agent, Client, Conversation, File, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+from tests.client.both import Connect
 
 PARTS: tuple[Part, ...] = (
     Text("said\x00 naïve 記憶 👩\u200d💻"),
@@ -22,9 +22,8 @@ PARTS: tuple[Part, ...] = (
 
 
 @pytest.fixture
-def user(service_url: str) -> Iterator[Client]:
-    with Client(service_url, "") as client:
-        yield client
+def user(connect: Connect, service_url: str) -> Client:
+    return connect(service_url, "")
 
 
 @pytest.fixture
@@ -130,13 +129,13 @@ def test_filters_reach_the_service(user: Client, name: str) -> None:
     assert (hit.before, [turn.text for turn in hit.after]) == ((), [f"{name} run"])
 
 
-def test_agents_their_reads_and_the_audit_log(service_url: str, user: Client, name: str) -> None:
+def test_agents_their_reads_and_the_audit_log(connect: Connect, service_url: str, user: Client, name: str) -> None:
     reader, target = f"{name} Zoë 100%", f"{name}-b"
     made = user.update_agent(Agent(reader, name="Zoë", role="reviewer"), ["name", "role"])
     assert (made.agent_id, made.name, made.role) == (reader, "Zoë", "reviewer")
     user.append("c", turns(f"{name} secret"), agent_id=target)
     assert {reader, target} <= {agent.agent_id for agent in user.agents()}
-    with Client(service_url, reader) as zoe:
+    with connect(service_url, reader) as zoe:
         assert zoe.agent().name == "Zoë"
         hits = next(zoe.search(name, agent_id=target, reason="a look")).matches
         assert [hit.snippet for hit in hits] == [f"⟦{name}⟧ secret"]

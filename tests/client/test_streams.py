@@ -20,7 +20,7 @@ from aforesaid import (
     ResourceExhausted,
     Unavailable,
 )
-from aforesaid._streams import MESSAGE_BYTES, MESSAGE_LIMIT, STREAM_BYTES, STREAM_TURNS, Importer, Piece, pieces, streams
+from aforesaid._streams import MESSAGE_BYTES, MESSAGE_LIMIT, STREAM_BYTES, STREAM_TURNS, Gathering, Importer, Piece, Sending, pieces
 from aforesaid.agent.v1.conversation_service_pb import ImportTurnsRequest, ImportTurnsResponse
 from aforesaid.model import Agent, Conversation, Source, Text, Turn
 
@@ -35,7 +35,9 @@ def chunk(agent_id: str, conversation_id: str, texts: Iterable[str], first: int 
 
 
 def cut(chunks: Iterable[Chunk]) -> list[list[Piece]]:
-    return list(streams(pieces(chunks, SCOPE)))
+    gathering = Gathering()
+    full = [gathering.add(piece) for agent, conversation in chunks for piece in pieces(agent, conversation, SCOPE)]
+    return [stream for stream in (*full, gathering.take()) if stream]
 
 
 Said = tuple[str, str, str, str]
@@ -140,7 +142,7 @@ class Service:
         self.streams: list[list[ImportTurnsRequest]] = []
         self.asked = 0
 
-    def __call__(self, stream: list[ImportTurnsRequest]) -> ImportTurnsResponse:
+    def answer(self, stream: list[ImportTurnsRequest]) -> ImportTurnsResponse:
         self.asked += 1
         for message in stream:
             if error := self.refuses(message):
@@ -149,8 +151,24 @@ class Service:
         return ImportTurnsResponse(turns_added=sum(len(message.turns) for message in stream))
 
     def take(self, *chunks: Chunk) -> Imported:
-        importer = Importer(self)
-        return sum((importer.take(stream) for stream in cut(chunks)), Imported())
+        importer = Importer(SCOPE)
+        for agent, conversation in chunks:
+            self.drive(importer.add(agent, conversation))
+        assert self.drive(importer.finish()) == importer.total
+        return importer.total
+
+    def drive(self, sending: Sending) -> Imported:
+        try:
+            stream = next(sending)
+            while True:
+                try:
+                    reply = self.answer(stream)
+                except AforesaidError as error:
+                    stream = sending.throw(error)
+                else:
+                    stream = sending.send(reply)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
     def kept(self) -> list[Said]:
         return said(message for stream in self.streams for message in stream)
@@ -214,6 +232,10 @@ def test_any_other_error_ends_the_import(error: AforesaidError) -> None:
 
 
 def test_what_the_service_left_out_is_passed_on() -> None:
-    reply = ImportTurnsResponse(turns_replaced=1)
-    importer = Importer(lambda _: reply)
-    assert importer.take(cut([chunk("a", "c", ["x"])])[0]) == Imported(replaced=1)
+    importer = Importer(SCOPE)
+    assert list(importer.add(*chunk("a", "c", ["x"]))) == []
+    sending = importer.finish()
+    assert said(next(sending)) == [("a", "c", "0", "x")]
+    with pytest.raises(StopIteration):
+        sending.send(ImportTurnsResponse(turns_replaced=1))
+    assert importer.total == Imported(replaced=1)

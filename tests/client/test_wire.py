@@ -3,75 +3,22 @@
 from __future__ import annotations
 
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError, ErrorDetail
-from connectrpc.request import RequestContext
 from google.rpc import error_details_pb2
 from protobuf.wkt import Any as AnyMessage
-from pyqwest import Headers, SyncRequest, SyncResponse
-from pyqwest.testing import WSGITransport
+from pyqwest import Headers
 
 import aforesaid
 from aforesaid import Agent, Client, Conversation, Imported, LeftOut, Text, Turn
 from aforesaid.agent.v1 import agent_service_pb, audit_service_pb, conversation_service_pb, types_pb
-from aforesaid.agent.v1.agent_service_connect import AgentServiceSync, AgentServiceWSGIApplication
-from aforesaid.agent.v1.audit_service_connect import AuditServiceSync, AuditServiceWSGIApplication
-from aforesaid.agent.v1.conversation_service_connect import ConversationServiceSync, ConversationServiceWSGIApplication
-
-
-class Script(AgentServiceSync, ConversationServiceSync, AuditServiceSync):
-    """Answers each method with what its function in `answers` returns; keeps requests and headers."""
-
-    def __init__(self, **answers: Callable[[Any], Any]) -> None:
-        self.answers = answers
-        self.requests: list[Any] = []
-        self.headers: list[dict[str, str]] = []
-        self.timeouts: list[float | None] = []
-
-    def __getattribute__(self, name: str) -> Any:
-        answers = super().__getattribute__("answers") if name != "answers" and not name.startswith("__") else {}
-        if name not in answers:
-            return super().__getattribute__(name)
-
-        def answer(request: Any, context: RequestContext[Any, Any]) -> Any:
-            if isinstance(request, Iterator):
-                request = list(request)
-            self.requests.append(request)
-            self.headers.append(dict(context.request_headers.allitems()))
-            self.timeouts.append(context.timeout_ms)
-            return answers[name](request)
-
-        return answer
-
-
-class Doors:
-    """Leads each request to the application of its service, and keeps it."""
-
-    def __init__(self, script: Script) -> None:
-        applications = (
-            AgentServiceWSGIApplication(script),
-            ConversationServiceWSGIApplication(script),
-            AuditServiceWSGIApplication(script),
-        )
-        self.doors = {application.path: WSGITransport(application) for application in applications}
-        self.requests: list[SyncRequest] = []
-
-    def execute_sync(self, request: SyncRequest) -> SyncResponse:
-        self.requests.append(request)
-        path = "/" + request.url.split("/")[-2]
-        return self.doors[path].execute_sync(request)
-
-
-def calling(script: Script, **settings: Any) -> Client:
-    return Client("http://127.0.0.1:8787", settings.pop("agent_id", ""), transport=Doors(script), **settings)
+from tests.client.both import Calling, Connect, Script, Time, sent
+from tests.client.ports import listening, refused_port
 
 
 def of_pages(pages: list[Any]) -> Callable[[Any], Any]:
@@ -82,7 +29,7 @@ def of_pages(pages: list[Any]) -> Callable[[Any], Any]:
 # Pages
 
 
-def test_search_yields_pages_until_there_is_no_token_and_asks_for_each_only_when_it_is_taken() -> None:
+def test_search_yields_pages_until_there_is_no_token_and_asks_for_each_only_when_it_is_taken(calling: Calling) -> None:
     hit = types_pb.SearchHit
     reply = agent_service_pb.SearchTranscriptsResponse
     pages = [reply(matches=[hit(seq=0)], next_page_token="1"), reply(next_page_token="2"), reply(near=[hit(seq=2)])]
@@ -96,7 +43,7 @@ def test_search_yields_pages_until_there_is_no_token_and_asks_for_each_only_when
     assert {(request.query, request.agent_id, request.pagination.limit) for request in script.requests} == {("q", "a", 5)}
 
 
-def test_a_search_goes_on_after_the_page_whose_token_it_is_given() -> None:
+def test_a_search_goes_on_after_the_page_whose_token_it_is_given(calling: Calling) -> None:
     pages = [agent_service_pb.SearchTranscriptsResponse(notice=str(number)) for number in range(3)]
     assert [page.notice for page in calling(Script(search_transcripts=of_pages(pages))).search("q", cursor="2")] == ["2"]
 
@@ -135,7 +82,9 @@ def test_a_search_goes_on_after_the_page_whose_token_it_is_given() -> None:
         ),
     ],
 )
-def test_lists_run_over_all_pages(method: str, call: Callable[[Client], list[str]], pages: list[Any], ids: list[str]) -> None:
+def test_lists_run_over_all_pages(
+    calling: Calling, method: str, call: Callable[[Client], list[str]], pages: list[Any], ids: list[str]
+) -> None:
     script = Script(**{method: of_pages(pages)})
     assert call(calling(script)) == ids
     assert [(request.pagination.cursor, request.pagination.limit, request.scope) for request in script.requests] == [
@@ -145,7 +94,7 @@ def test_lists_run_over_all_pages(method: str, call: Callable[[Client], list[str
 
 
 @pytest.mark.parametrize(("offset", "length", "asked"), [(0, 0, [(0, 0), (7, 0), (9, 0)]), (2, 10, [(2, 10), (7, 5), (9, 3)])])
-def test_a_transcript_is_read_on_to_its_end(offset: int, length: int, asked: list[tuple[int, int]]) -> None:
+def test_a_transcript_is_read_on_to_its_end(calling: Calling, offset: int, length: int, asked: list[tuple[int, int]]) -> None:
     replies = {
         at: agent_service_pb.ReadTranscriptResponse(turns=[types_pb.Turn(seq=at)], next_offset=then)
         for at, then in [(offset, 7), (7, 9), (9, 0)]
@@ -154,14 +103,13 @@ def test_a_transcript_is_read_on_to_its_end(offset: int, length: int, asked: lis
     turns = calling(script).read("c", agent_id="a", offset=offset, length=length, reason="why", scope={"a": "b"})
     assert [turn.seq for turn in turns] == [offset, 7, 9]
     assert script.requests[-1].reason == "why"
-    # The service is handed one message that the client goes on changing: in this process it sees only the last state.
-    assert asked[-1] == (script.requests[-1].offset, script.requests[-1].length)
+    assert [(request.offset, request.length) for request in script.requests] == asked
 
 
 # Other methods
 
 
-def test_writes_send_what_they_are_given_and_return_what_was_kept() -> None:
+def test_writes_send_what_they_are_given_and_return_what_was_kept(calling: Calling) -> None:
     turn = types_pb.Turn(turn_id="c:0", seq=0, content_length=5)
     script = Script(
         append_turns=lambda _: conversation_service_pb.AppendTurnsResponse(revision=3, turns=[turn]),
@@ -184,7 +132,7 @@ def test_writes_send_what_they_are_given_and_return_what_was_kept() -> None:
     assert (delete.agent_id, delete.conversation_id, delete.scope) == ("a", "c", {"a": "b"})
 
 
-def test_one_agent_one_conversation_and_the_check_of_the_audit_log() -> None:
+def test_one_agent_one_conversation_and_the_check_of_the_audit_log(calling: Calling) -> None:
     script = Script(
         get_agent=lambda request: agent_service_pb.GetAgentResponse(agent=types_pb.Agent(agent_id=request.agent_id or "self")),
         update_agent=lambda request: agent_service_pb.UpdateAgentResponse(agent=request.agent),
@@ -206,7 +154,7 @@ def test_one_agent_one_conversation_and_the_check_of_the_audit_log() -> None:
     assert [(fault.record, fault.problem) for fault in check.faults] == [(4, "altered")]
 
 
-def test_an_import_tells_of_each_stream_and_adds_them_up() -> None:
+def test_an_import_tells_of_each_stream_and_adds_them_up(calling: Calling) -> None:
     def answer(stream: list[Any]) -> conversation_service_pb.ImportTurnsResponse:
         return conversation_service_pb.ImportTurnsResponse(turns_added=sum(len(message.turns) for message in stream))
 
@@ -221,7 +169,7 @@ def test_an_import_tells_of_each_stream_and_adds_them_up() -> None:
     assert {tuple(message.scope.items()) for stream in script.requests for message in stream} == {(("a", "b"),)}
 
 
-def test_an_import_counts_what_is_refused_over_the_wire_and_takes_the_rest() -> None:
+def test_an_import_counts_what_is_refused_over_the_wire_and_takes_the_rest(calling: Calling) -> None:
     def answer(stream: list[Any]) -> conversation_service_pb.ImportTurnsResponse:
         if any(turn.role == "bad" for message in stream for turn in message.turns):
             raise ConnectError(Code.INVALID_ARGUMENT, "turns[0].role: is bad", [bad_request("turns[0].role", "is bad")])
@@ -235,7 +183,7 @@ def test_an_import_counts_what_is_refused_over_the_wire_and_takes_the_rest() -> 
 # Who calls
 
 
-def test_the_caller_travels_in_a_header_and_the_deadline_with_the_call() -> None:
+def test_the_caller_travels_in_a_header_and_the_deadline_with_the_call(calling: Calling) -> None:
     script = Script(
         get_agent=lambda _: agent_service_pb.GetAgentResponse(),
         import_turns=lambda _: conversation_service_pb.ImportTurnsResponse(),
@@ -254,7 +202,7 @@ def test_the_caller_travels_in_a_header_and_the_deadline_with_the_call() -> None
 
 
 @pytest.mark.parametrize("agent_id", ["a b", " a ", "50%", "%41", "Zoë 記憶", "a\nb\x00", "~!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}"])
-def test_any_id_gets_through_a_header_as_the_service_reads_it(agent_id: str) -> None:
+def test_any_id_gets_through_a_header_as_the_service_reads_it(calling: Calling, agent_id: str) -> None:
     script = Script(get_agent=lambda _: agent_service_pb.GetAgentResponse())
     calling(script, agent_id=agent_id).agent()
     sent = script.headers[0]["x-agent-id"]
@@ -262,20 +210,18 @@ def test_any_id_gets_through_a_header_as_the_service_reads_it(agent_id: str) -> 
     assert unquote(sent) == agent_id
 
 
-def test_the_environment_says_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_says_what_is_not_given(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AFORESAID_URL", "http://127.0.0.1:9/")
     monkeypatch.setenv("AFORESAID_AGENT_ID", "bob")
-    with Client() as client:
+    with connect() as client:
         assert (client.config.url, client.config.agent_id) == ("http://127.0.0.1:9", "bob")
 
 
-def test_messages_are_compressed_only_for_another_machine() -> None:
-    sizes = {}
-    for url in ("http://127.0.0.1:8787", "http://aforesaid.example"):
-        doors = Doors(Script(get_agent=lambda _: agent_service_pb.GetAgentResponse()))
-        Client(url, "", transport=doors).agent("a" * 10_000)
-        sizes[url] = doors.requests[0].headers.get("content-encoding")
-    assert sizes == {"http://127.0.0.1:8787": "identity", "http://aforesaid.example": "gzip"}
+@pytest.mark.parametrize(("url", "encoding"), [("http://127.0.0.1:8787", "identity"), ("http://aforesaid.example", "gzip")])
+def test_messages_are_compressed_only_for_another_machine(calling: Calling, url: str, encoding: str) -> None:
+    client = calling(Script(get_agent=lambda _: agent_service_pb.GetAgentResponse()), url=url)
+    client.agent("a" * 10_000)
+    assert sent(client)[0].headers.get("content-encoding") == encoding
 
 
 # Errors
@@ -294,7 +240,7 @@ def raising(error: Exception) -> Callable[[Any], Any]:
     return answer
 
 
-def test_a_field_that_breaks_a_rule_is_named_over_the_wire() -> None:
+def test_a_field_that_breaks_a_rule_is_named_over_the_wire(calling: Calling) -> None:
     wire = ConnectError(
         Code.INVALID_ARGUMENT, "pagination.limit: must be 0 or more: -1", [bad_request("pagination.limit", "must be 0 or more")]
     )
@@ -304,8 +250,9 @@ def test_a_field_that_breaks_a_rule_is_named_over_the_wire() -> None:
 
 
 @pytest.mark.parametrize("code", [code for code in Code if code is not Code.INVALID_ARGUMENT])
-def test_errors_of_calls_and_of_streams_are_of_the_tree(code: Code) -> None:
-    client = calling(Script(get_agent=raising(ConnectError(code, "why")), import_turns=raising(ConnectError(code, "why"))))
+def test_errors_of_calls_and_of_streams_are_of_the_tree(calling: Calling, code: Code) -> None:
+    script = Script(get_agent=raising(ConnectError(code, "why")), import_turns=raising(ConnectError(code, "why")))
+    client = calling(script, Time())
     with pytest.raises(aforesaid.AforesaidError) as caught:
         client.agent()
     kind = type(caught.value)
@@ -327,67 +274,43 @@ def test_errors_of_calls_and_of_streams_are_of_the_tree(code: Code) -> None:
         lambda client: next(client.search(7)),
     ],
 )
-def test_a_request_that_cannot_be_encoded_is_the_callers_fault(call: Callable[[Client], object]) -> None:
+def test_a_request_that_cannot_be_encoded_is_the_callers_fault(calling: Calling, call: Callable[[Client], object]) -> None:
     with pytest.raises(aforesaid.InvalidArgument):
         call(calling(Script()))
+
+
+def test_an_error_names_the_request_as_the_services_log_does(connect: Connect, service_url: str) -> None:
+    client = connect(service_url, "")
+    ids = []
+    for _ in range(2):
+        with pytest.raises(aforesaid.NotFound) as caught:
+            client.agent("nobody has this id")
+        ids.append(caught.value.request_id)
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in ids)
+    assert ids[0] != ids[1]
 
 
 # Connections
 
 
-@contextmanager
-def listening(answer: bytes | None) -> Iterator[str]:
-    """Something at a port of this machine that sends `answer` to whoever calls and hangs up; None answers nothing and stays."""
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        held: list[socket.socket] = []
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                held.append(connection)
-                if answer is not None:
-                    connection.recv(65536)
-                    connection.sendall(answer)
-                    connection.shutdown(socket.SHUT_RDWR)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
-        for connection in held:
-            connection.close()
-
-
-def refused_port() -> str:
-    with closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
-def test_nobody_there() -> None:
+def test_nobody_there(connect: Connect) -> None:
     url = refused_port()
-    with Client(url, "") as client, pytest.raises(aforesaid.Unreachable) as caught:
+    with connect(url, "") as client, pytest.raises(aforesaid.Unreachable) as caught:
         client.agent()
     assert caught.value.message == f"cannot reach {url}: connection refused"
-    with Client(url, "") as client, pytest.raises(aforesaid.Unreachable):
+    with connect(url, "") as client, pytest.raises(aforesaid.Unreachable):
         client.import_turns([(Agent("a"), Conversation("c", "a"))])
 
 
-def test_somebody_who_never_answers() -> None:
-    with listening(None) as url, Client(url, "", timeout=0.2) as client, pytest.raises(aforesaid.DeadlineExceeded) as caught:
+def test_somebody_who_never_answers(connect: Connect) -> None:
+    with listening(None) as url, connect(url, "", timeout=0.2) as client, pytest.raises(aforesaid.DeadlineExceeded) as caught:
         client.agent()
     assert caught.value.message == f"no answer from {url} within 0.2 s"
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 99\r\n\r\nabc"])
-def test_a_connection_that_breaks(answer: bytes) -> None:
-    with listening(answer) as url, Client(url, "") as client, pytest.raises(aforesaid.Unreachable):
+def test_a_connection_that_breaks(connect: Connect, answer: bytes) -> None:
+    with listening(answer) as url, connect(url, "") as client, pytest.raises(aforesaid.Unreachable):
         client.agent()
 
 
@@ -400,16 +323,16 @@ def test_a_connection_that_breaks(answer: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 3\r\n\r\n\xff\xff\xff",
     ],
 )
-def test_something_else_there(answer: bytes) -> None:
+def test_something_else_there(connect: Connect, answer: bytes) -> None:
     with (
         listening(answer) as url,
-        Client(url, "") as client,
+        connect(url, "") as client,
         pytest.raises(aforesaid.Unexpected, match="does not answer as aforesaid does"),
     ):
         client.agent()
 
 
-def test_no_proxy_stands_between_a_client_and_its_own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_stands_between_a_client_and_its_own_machine(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, refused_port())
     for name in ("NO_PROXY", "no_proxy"):
@@ -417,16 +340,16 @@ def test_no_proxy_stands_between_a_client_and_its_own_machine(monkeypatch: pytes
     answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
     with listening(answer) as url:
         for host in ("127.0.0.1", "localhost"):
-            with Client(url.replace("127.0.0.1", host), "") as client, pytest.raises(aforesaid.PermissionDenied):
+            with connect(url.replace("127.0.0.1", host), "") as client, pytest.raises(aforesaid.PermissionDenied):
                 client.agent()
 
 
-def test_headers_hold_nothing_but_the_caller() -> None:
-    script = Script(get_agent=lambda _: agent_service_pb.GetAgentResponse())
-    doors = Doors(script)
-    Client("http://127.0.0.1:8787", "ada", transport=doors).agent()
-    assert isinstance(doors.requests[0].headers, Headers)
-    assert set(doors.requests[0].headers) <= {
+def test_headers_hold_nothing_but_the_caller(calling: Calling) -> None:
+    client = calling(Script(get_agent=lambda _: agent_service_pb.GetAgentResponse()), agent_id="ada")
+    client.agent()
+    headers = sent(client)[0].headers
+    assert isinstance(headers, Headers)
+    assert set(headers) <= {
         "accept-encoding",
         "connect-protocol-version",
         "connect-timeout-ms",
