@@ -33,7 +33,7 @@ from aforesaid.formats.claude_folders import (
     title_of,
 )
 from aforesaid.formats.claude_prompts import split
-from aforesaid.formats.lines import Line, Unreadable, parse_line
+from aforesaid.formats.lines import Line, take_line
 from aforesaid.formats.parts import read_block, read_content
 from aforesaid.formats.replays import Replays
 from aforesaid.formats.tally import CHUNK_BYTES, WITHOUT_TEXT, Chunk, Tally, chunks, label, text_bytes
@@ -156,16 +156,7 @@ class _Session:
 
     def read_line(self, line: Line) -> None:
         """Takes one line in, or skips it with its reason."""
-        try:
-            why = self._take(line.number, parse_line(line, self._tally))
-        except Unreadable as verdict:
-            why = str(verdict)
-        except RecursionError:
-            why = "nested too deeply"
-        if why:
-            self._tally.skip(why)
-        else:
-            self._tally.take()
+        take_line(line, self._tally, self._take)
 
     def _take(self, number: int, value: object) -> str:
         """Answers why a line is skipped; an empty string where it is taken."""

@@ -23,7 +23,7 @@ from aforesaid.formats.codex_folders import PROMPTS_ALONE, TITLES_ALONE, Homes, 
 from aforesaid.formats.codex_forks import own_from
 from aforesaid.formats.codex_items import kind_of, read_line, speaks, unwrapped
 from aforesaid.formats.codex_said import Said, dropped_from
-from aforesaid.formats.lines import Line, Unreadable, parse_line
+from aforesaid.formats.lines import Line, take_line
 from aforesaid.formats.tally import CHUNK_BYTES, WITHOUT_TEXT, Chunk, Tally, chunks, text_bytes
 from aforesaid.formats.values import Object, as_object, microseconds, on_disk, string
 from aforesaid.model import Conversation, Reasoning, Source, Text, Turn
@@ -105,16 +105,7 @@ class _Session:
 
     def read_line(self, line: Line) -> None:
         """Takes one line in, or skips it with its reason."""
-        try:
-            why = self._take(line.number, parse_line(line, self._tally))
-        except Unreadable as verdict:
-            why = str(verdict)
-        except RecursionError:
-            why = "nested too deeply"
-        if why:
-            self._tally.skip(why)
-        else:
-            self._tally.take()
+        take_line(line, self._tally, self._take)
 
     def _take(self, number: int, value: object) -> str:
         """Answers why a line is skipped; an empty string where it is taken."""

@@ -93,6 +93,23 @@ def parse_line(line: Line, tally: Tally, limit: int = LINE_LIMIT) -> object:
     return value
 
 
+def take_line(line: Line, tally: Tally, take: Callable[[int, object], str]) -> None:
+    """Takes one line in, or skips it with its reason.
+
+    `take` is given the number of the line and its JSON value, and answers why it is skipped; an empty string where it is taken.
+    """
+    try:
+        why = take(line.number, parse_line(line, tally))
+    except Unreadable as verdict:
+        why = str(verdict)
+    except RecursionError:
+        why = "nested too deeply"
+    if why:
+        tally.skip(why)
+    else:
+        tally.take()
+
+
 def parse(data: bytes, tally: Tally) -> object:
     """Parses JSON, mending invalid UTF-8 and surrogates; raises ValueError where it is none, RecursionError if it is too deep."""
     try:
