@@ -225,12 +225,11 @@ def turn_of(message: types_pb.Turn) -> StoredTurn:
 def conversation_of(message: types_pb.Conversation | None) -> StoredConversation:
     """Returns the conversation for a message."""
     message = message or types_pb.Conversation()
-    source = message.source or types_pb.Source()
     return StoredConversation(
         conversation_id=message.conversation_id,
         agent_id=message.agent_id,
         title=message.title,
-        source=Source(source.format, source.file, source.project),
+        source=_source_of(message.source),
         revision=message.revision,
         created_at=_time(message.created_at),
         updated_at=_time(message.updated_at),
@@ -273,7 +272,12 @@ def hit_of(message: types_pb.SearchHit) -> SearchHit:
         digest=message.digest,
         before=tuple(_context_of(turn) for turn in message.before),
         after=tuple(_context_of(turn) for turn in message.after),
+        source=_source_of(message.source),
     )
+
+
+def _source_of(message: types_pb.Source | None) -> Source:
+    return Source(message.format, message.file, message.project) if message is not None else Source()
 
 
 def _context_of(message: types_pb.ContextTurn) -> ContextTurn:

@@ -48,6 +48,7 @@ class SearchHit:
     digest: str
     before: tuple[ContextTurn, ...] = ()
     after: tuple[ContextTurn, ...] = ()
+    source: Source = Source()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ A row in rows/*.toml holds
 
     name, says             what it shows; the words of the contract that it stands for
     turns                  a text, or a table with text or parts, and role ("user" unless said), id, conversation ("c" unless said),
-                           at (time said), then (true: begins a new AppendTurns)
+                           at (time said), then (true: begins a new AppendTurns); of is the call id of a call or a result
     projects               project folders of conversations, which are then written whole
     query, request         the query; other fields of the request, as they stand in its JSON
     matches, near          [turn, tier] and [turn, step] in order; a turn is its place in turns, from 0
     partial, any_word      turns in any order; any_word are the matches of MATCH_ANY_WORD
     nothing, more, error   true: every list is empty; true: there is a next page; code, and field where the contract names it
+    notice, notice_ends    the whole notice; how it ends
     snippets, windows      by turn: the exact snippet; cut (at "start", "end"), holds (pieces of it), between_characters (cut inside
                            a stretch without blanks)
     places, ids, around    [turn, seq, content_offset, content_length]; ids of the turns; by turn: texts before and after
@@ -67,6 +68,8 @@ class Row:
     nothing: bool = False
     more: bool = False
     error: Mapping[str, str] = field(default_factory=dict)
+    notice: str | None = None
+    notice_ends: str = ""
     snippets: Mapping[str, str] = field(default_factory=dict)
     windows: Mapping[str, Json] = field(default_factory=dict)
     places: list[list[int]] = field(default_factory=list)
@@ -112,6 +115,8 @@ def test_the_row_holds(http: httpx.Client, row: Row) -> None:
     assert status == 200, reply
     assert conversation.lists_of(reply) == row.lists
     assert "notice" in reply or not row.nothing, "nothing was found and no notice says why"
+    assert row.notice is None or reply.get("notice", "") == row.notice
+    assert reply.get("notice", "").endswith(row.notice_ends)
     assert bool(reply.get("nextPageToken")) or not row.more
     hits = {conversation.turn_of(hit): hit for hit in all_hits(reply)}
     assert {turn: hits[int(turn)]["snippet"] for turn in row.snippets} == row.snippets
@@ -252,11 +257,11 @@ def part_json(part: Json) -> Json:
         case {"reasoning": text}:
             return {"reasoning": spelled(text)}
         case {"call": name, "arguments": arguments}:
-            return {"toolCall": {"name": name, "arguments": spelled(arguments)}}
+            return {"toolCall": {"name": name, "arguments": spelled(arguments), "callId": part.get("of", "")}}
         case {"result": text}:
-            return {"toolResult": {"text": spelled(text), "isError": part.get("is_error", False)}}
+            return {"toolResult": {"text": spelled(text), "isError": part.get("is_error", False), "callId": part.get("of", "")}}
         case {"result_json": text}:
-            return {"toolResult": {"json": spelled(text)}}
+            return {"toolResult": {"json": spelled(text), "callId": part.get("of", "")}}
         case {"file": name, "media_type": media_type}:
             return {"file": {"name": name, "mediaType": media_type}}
         case _:
@@ -357,9 +362,10 @@ def test_the_row_is_well_formed(row: Row) -> None:
     assert all(1 <= step <= 4 for _, step in row.near)
     assert row.partial == sorted(row.partial)
     assert row.any_word == sorted(row.any_word)
-    assert bool(row.any_word) == (row.request.get("match") == "MATCH_ANY_WORD")
+    assert bool(row.any_word) == (row.request.get("match") == "MATCH_ANY_WORD" and not row.nothing)
     # Within a list the level falls; what stands in the row's other fields is a hit.
-    assert [tier for _, tier in row.matches] == sorted((tier for _, tier in row.matches), reverse=True)
+    by_time = row.request.get("order") == "ORDER_NEWEST"
+    assert by_time or [tier for _, tier in row.matches] == sorted((tier for _, tier in row.matches), reverse=True)
     assert [step for _, step in row.near] == sorted((step for _, step in row.near), reverse=True)
     named = [int(turn) for turns in (row.snippets, row.windows, row.around) for turn in turns] + [turn for turn, *_ in row.places]
     assert set(named) <= set(row.hits)

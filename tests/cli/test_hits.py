@@ -111,12 +111,12 @@ SESSION = "5b0c7a52-3f0e-4c1b-9a6d-2f8e41d7c903"
 
 def test_below_a_hit_stand_its_id_its_file_and_how_to_go_on() -> None:
     source = Source("claude-code", f"/home/me/.claude/projects/-srv-shop/{SESSION}.jsonl", "/srv/my shop")
-    told = list(page_lines(page((replace(HIT, turn_id="line-7"),)), PLAIN, lambda _: source))
+    told = list(page_lines(page((replace(HIT, turn_id="line-7", source=source),)), PLAIN))
     assert told[3:] == [
         f"    rev-1/c1:4 · /home/me/.claude/projects/-srv-shop/{SESSION}.jsonl:8",
         f"    cd '/srv/my shop' && claude --resume {SESSION}",
     ]
-    assert list(page_lines(page((HIT,)), PLAIN, lambda _: None))[3:] == ["    rev-1/c1:4"]
+    assert list(page_lines(page((HIT,)), PLAIN))[3:] == ["    rev-1/c1:4"]
 
 
 def test_turns_around_a_hit_stand_on_a_line_each() -> None:

@@ -27,6 +27,11 @@ def paged(look_up: LookUp, question: Question, reach: Reach, limit: int, alive: 
     return [found for found in listed if alive is None or found.number in alive]
 
 
+def _bare(listed: Iterable[Found]) -> list[tuple[int, int, int | None]]:
+    """Everything of them: in a list by time two are equal for less."""
+    return [(one.rank, one.key, one.at) for one in listed]
+
+
 def some(lists: Lists, question: Question, reach: Reach, alive: Collection[int] | None = None) -> tuple[set[int], set[int]]:
     """Returns the members of `partial` and of MATCH_ANY_WORD."""
     found = []
@@ -50,12 +55,18 @@ def same(judge: Lists, other: Lists, asked: Iterable[Asked], world: World, *, de
         near = judge.near(question, reach, None, 1_000)
         assert paged(other.matches, question, reach, ask.limit, alive) == matches, ask
         assert paged(other.near, question, reach, ask.limit, alive) == near, ask
+        newest = judge.newest(question, reach, None, 1_000)
+        assert _bare(paged(other.newest, question, reach, ask.limit, alive)) == _bare(newest), ask
+        assert {(one.number, one.rank) for one in newest} == {(one.number, one.rank) for one in matches}, ask
         partial, any_word = some(judge, question, reach)
         assert some(other, question, reach, alive) == (partial, any_word), ask
         # A caller that has the whole of near gives it.
         known = frozenset(found.number for found in near)
         given_near = {one.number for one in other.partial(question, reach, every_word=False, near=known)}
         assert given_near & frozenset(world.truth) == partial, ask
+        stems = {stem for clause in (*question.query.wanted, *question.query.excluded) for stem in clause.stems}
+        occurring = judge.occurring(stems, reach)
+        assert occurring <= other.occurring(stems, reach) if dead else occurring == other.occurring(stems, reach), ask
         # What the lists promise of each other.
         listed = {found.number for found in matches}
         assert not listed & known

@@ -1,7 +1,8 @@
 """Random corpora as a change log, and random questions: what every engine is asked in the same way.
 
 The words are few, so that stems, ties, phrases, humps, pairs of Han and signs come together. A world keeps the truth; what reads
-its log gets the changes as the store gives them: a turn that has since been changed again is not in them.
+its log gets the changes as the store gives them: a turn that has since been changed again is not in them. Which calls results
+answer is told by the plain rule of tests/store, to which the store is held there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from aforesaid.model import Source, Text
+from aforesaid.model import Part, Source, Text, ToolCall, ToolResult
 from aforesaid_server.errors import InvalidArgument
 from aforesaid_server.index import Batch, Document, Reach
 from aforesaid_server.index.document import Brought, Documents, brought_by, lasting
@@ -21,6 +22,7 @@ from aforesaid_server.query.parse import parse
 from aforesaid_server.store import Change, Forget, ForgetConversation, Put, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
 from aforesaid_server.text.transcript import Searched
 from aforesaid_server.text.words import Analyser
+from tests.store.plain import plain_answers
 
 ENGLISH = Analyser()
 DOCUMENTS = Documents(ENGLISH, Searched())
@@ -131,7 +133,10 @@ LENGTHS = [1, 7, 7, 7, 500, 262_142, 262_143, 262_144, 10**7]
 ROLES = ["user", "assistant", "tool"]
 PROJECTS = ["", "/srv/shop", "/srv"]
 TEAMS = ["", "a", "b"]
-TIMES = [-5, 0, 1, 2, 3, 2**53]
+# The first and the last time that a turn may have, and some that several have.
+TIMES = [-62_135_596_800_000_000, -5, -4, 0, 1, 2, 2, 2, 3, 253_402_300_799_999_999]
+TOOLS = ["search_transcripts", "mcp__x__Read_Transcript", "Bash", "Bash"]
+CALL_IDS = ["", "1", "1", "2"]
 
 # -- what is done
 
@@ -141,7 +146,7 @@ class Say:
     """A new turn of conversation 0, 1 or 2."""
 
     conversation: int
-    text: str
+    parts: tuple[Part, ...]
     role: str
     length: int
     at: int
@@ -149,10 +154,10 @@ class Say:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Another text for the turn at a place of the truth, counted round."""
+    """Other parts for the turn at a place of the truth, counted round."""
 
     place: int
-    text: str
+    parts: tuple[Part, ...]
     length: int
 
 
@@ -192,16 +197,26 @@ Step = Say | Rewrite | Touch | Remove | Drop | Follow
 def _steps(said: Sequence[str]) -> st.SearchStrategy[list[Step]]:
     """Many turns, then changes of some and more of them, and few commits: each costs as much as a hundred questions."""
     texts = st.lists(st.sampled_from(said), min_size=1, max_size=7).map(" ".join)
+    parts = _mostly_text(texts)
     lengths, place = st.sampled_from(LENGTHS), st.integers(0, 60)
-    say = st.builds(Say, st.integers(0, 2), texts, st.sampled_from(ROLES), lengths, st.sampled_from(TIMES))
+    say = st.builds(Say, st.integers(0, 2), parts, st.sampled_from(ROLES), lengths, st.sampled_from(TIMES))
     changes = [
-        st.builds(Rewrite, place, texts, lengths),
+        st.builds(Rewrite, place, parts, lengths),
         st.builds(Touch, place, st.sampled_from(ROLES), st.sampled_from(TIMES)),
         st.builds(Remove, place),
     ]
     rare = [st.builds(Drop, st.integers(0, 2)), st.builds(Follow, st.sampled_from([1, 2, 5, 100]))]
     later = st.lists(st.one_of(*changes, *changes, *rare, say), min_size=3, max_size=12)
     return st.tuples(st.lists(say, min_size=16, max_size=40), later).map(lambda both: [*both[0], *both[1]])
+
+
+def _mostly_text(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Part, ...]]:
+    """One text, or some parts with calls and results among them."""
+    names, ids = st.sampled_from(TOOLS), st.sampled_from(CALL_IDS)
+    text = st.builds(Text, texts)
+    part = st.one_of(text, st.builds(ToolCall, names, texts, ids), st.builds(ToolResult, texts, ids))
+    parts = st.lists(part, min_size=1, max_size=5).map(tuple)
+    return st.one_of(st.tuples(text), st.tuples(text), parts)
 
 
 # -- the truth and its log
@@ -216,6 +231,7 @@ class World:
     truth: dict[int, TurnInPlace] = field(default_factory=dict)
     log: list[Change] = field(default_factory=list)
     dropped: set[int] = field(default_factory=set)
+    said: int = 0
 
     @property
     def head(self) -> int:
@@ -230,7 +246,7 @@ class World:
                 self._put(self._place(step, self.head + 1), 0)
             case Rewrite() if self.truth:
                 old = self._at(step.place)
-                turn = replace(old.turn, number=self.head + 1, parts=(Text(step.text),), content_length=step.length)
+                turn = replace(old.turn, number=self.head + 1, parts=step.parts, content_length=step.length)
                 del self.truth[old.turn.number]
                 self._put(replace(old, turn=turn), old.turn.number)
             case Touch() if self.truth:
@@ -247,6 +263,7 @@ class World:
                 self.log.append(ForgetConversation(self.head + 1, pk))
             case _:
                 pass
+        self._join(before)
         return self.log[before:]
 
     def read(self, after: int, most: int) -> list[Change]:
@@ -257,6 +274,22 @@ class World:
     def documents(self) -> list[Document]:
         """Returns the documents of all turns that are there."""
         return [DOCUMENTS.of(place) for place in self.truth.values()]
+
+    def _join(self, before: int) -> None:
+        """Looks up which calls all results answer, and puts the turns for which that has changed, if the step did not put them."""
+        answers = plain_answers([place.turn for place in self.truth.values()])
+        put = {change.turn_number for change in self.log[before:] if isinstance(change, Put)}
+        for number, place in self.truth.items():
+            now = replace(place, answers=answers[number])
+            if now != place:
+                self.truth[number] = now
+                if number not in put:
+                    self.log.append(Put(self.head + 1, number, 0, now))
+        joined = (
+            replace(change, place=self.truth[change.turn_number]) if isinstance(change, Put) else change
+            for change in self.log[before:]
+        )
+        self.log[before:] = list(joined)
 
     def _at(self, place: int) -> TurnInPlace:
         return list(self.truth.values())[place % len(self.truth)]
@@ -274,7 +307,8 @@ class World:
         team = TEAMS[say.conversation]
         scope = {"world": self.name} | ({"team": team} if team else {})
         agent = StoredAgent(conversation.agent_pk, f"agent-{say.conversation}", "", "", False, scope, None, "")
-        turn = StoredTurn(number, conversation.pk, str(number), 0, say.role, (Text(say.text),), say.at, 0, say.length, b"")
+        self.said += 1
+        turn = StoredTurn(number, conversation.pk, str(number), self.said, say.role, say.parts, say.at, 0, say.length, b"")
         return TurnInPlace(turn, conversation, agent)
 
 
@@ -306,6 +340,7 @@ class Asked:
     since: int | None
     until: int | None
     limit: int
+    own_searches: bool = False
 
     def question(self) -> Question | None:
         """Returns the question, None for a query that is refused: of nothing but exclusions and signs."""
@@ -319,7 +354,7 @@ class Asked:
         scope = {"world": world.name} | ({"team": self.team} if self.team else {})
         conversations = self.conversations
         pks = None if conversations is None else frozenset(world.began * 3 + number + 1 for number in conversations)
-        return Reach(scope, self.agents, pks, self.roles, self.project, self.since, self.until)
+        return Reach(scope, self.agents, pks, self.roles, self.project, self.since, self.until, self.own_searches)
 
 
 T = TypeVar("T")
@@ -344,6 +379,7 @@ def _asking(words: Sequence[str]) -> st.SearchStrategy[Asked]:
         _mostly(None, st.sampled_from(TIMES)),
         _mostly(None, st.sampled_from(TIMES)),
         st.sampled_from([1, 2, 3, 7, 100]),
+        st.booleans(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aforesaid_server.index import Batch, Document, Lists, Reach
+from aforesaid_server.index import Batch, Document, Found, Lists, Reach
 from aforesaid_server.index.document import Brought, Fresh
 from aforesaid_server.query.judge import Question
 from aforesaid_server.query.parse import parse
@@ -12,11 +12,15 @@ from aforesaid_server.text.words import Analyser
 
 ENGLISH = Analyser()
 ALL = Reach({})
+OWN_TOO = Reach({}, own_searches=True)
 
 
-def document(number: int, text: str = "zebra", *, conversation: int = 1) -> Document:
-    """A turn of the length of its text."""
-    return Document(number, len(text.encode()), 1, conversation, "user", "", {}, 0, ENGLISH.turn(text))
+def document(
+    number: int, text: str = "zebra", *, conversation: int = 1, at: int = 0, left: Sequence[str] | None = None
+) -> Document:
+    """A turn of the length of its text; `left` are the stretches of it without own searches, None where it has none."""
+    without = None if left is None else ENGLISH.turn_of_stretches(left)
+    return Document(number, len(text.encode()), 1, conversation, "user", "", {}, at, ENGLISH.turn(text), without)
 
 
 def batch(head: int, *documents: Document, forget: Sequence[int] = (), forget_conversations: Sequence[int] = ()) -> Batch:
@@ -34,9 +38,17 @@ def ask(query: str) -> Question:
     return Question(parse(query, ENGLISH))
 
 
-def matches(lists: Lists, query: str = "zebra") -> list[int]:
-    return [one.number for one in lists.matches(ask(query), ALL, None, 1_000)]
+def matches(lists: Lists, query: str = "zebra", reach: Reach = ALL) -> list[int]:
+    return [one.number for one in lists.matches(ask(query), reach, None, 1_000)]
 
 
-def near(lists: Lists, query: str) -> list[int]:
-    return [one.number for one in lists.near(ask(query), ALL, None, 1_000)]
+def newest(lists: Lists, query: str = "zebra", reach: Reach = ALL, *, limit: int = 1_000) -> list[int]:
+    """The numbers of all pages of so many."""
+    found: list[Found] = []
+    while page := lists.newest(ask(query), reach, found[-1] if found else None, limit):
+        found += page
+    return [one.number for one in found]
+
+
+def near(lists: Lists, query: str, reach: Reach = ALL) -> list[int]:
+    return [one.number for one in lists.near(ask(query), reach, None, 1_000)]

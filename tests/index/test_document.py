@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from aforesaid.model import Reasoning, Source, Text, ToolCall
+from aforesaid.model import Reasoning, Source, Text, ToolCall, ToolResult
 from aforesaid_server.index.document import Documents, Fresh, brought_by, lasting
 from aforesaid_server.store import Change, Forget, ForgetConversation, Put, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
-from aforesaid_server.text.transcript import Searched
-from aforesaid_server.text.words import Analyser
+from aforesaid_server.text.transcript import SEARCH_TOOLS, Searched
+from aforesaid_server.text.words import GAP, NO_WORDS, Analyser
 
 ENGLISH = Analyser()
 DOCUMENTS = Documents(ENGLISH, Searched())
@@ -43,14 +45,45 @@ def test_only_searched_parts_make_words() -> None:
     assert Documents(ENGLISH, Searched(reasoning=True, system=True)).words_of("system", parts).exact == ("a", "b", "d")
 
 
+def test_own_searches_are_left_out_of_one_half() -> None:
+    parts = (
+        Text("a red"),
+        ToolCall("search_transcripts", '{"q": "b"}', "1"),
+        ToolResult("c", "1"),
+        ToolResult("d", "2"),
+        Text("fox"),
+    )
+    base = place(7)
+    turn = replace(base, turn=replace(base.turn, parts=parts), answers={2: "x.search_transcripts", 3: "Bash"})
+    made = DOCUMENTS.of(turn)
+    assert made.words.exact == ("a", "red", "b", "c", "d", "fox")
+    assert made.without is not None
+    assert made.without.exact == ("a", "red", GAP, "d", "fox")
+    assert made.said(own_searches=True) == made.words
+    assert made.said(own_searches=False) == made.without
+    assert DOCUMENTS.stretches_of(turn) == ["a red", "d\nfox"]
+    assert DOCUMENTS.stretches_of(turn, own_searches=True) == ["a red\nb\nc\nd\nfox"]
+    # Nothing but such a part makes a turn two: neither a result nor another call.
+    assert DOCUMENTS.of(place(7)).without is None
+    assert DOCUMENTS.of(replace(turn, turn=replace(turn.turn, parts=parts[3:]), answers={0: "Bash"})).without is None
+    alone = DOCUMENTS.of(replace(turn, turn=replace(turn.turn, parts=parts[1:2]), answers={}))
+    assert alone.without == NO_WORDS
+
+
+def test_a_turn_without_words_keeps_its_place() -> None:
+    turn = replace(place(7), answers={0: "search_transcripts"})
+    assert DOCUMENTS.wordless(turn) == replace(DOCUMENTS.of(place(7)), words=NO_WORDS)
+
+
 def test_a_fingerprint_names_all_that_words_depend_on() -> None:
     several = [
-        Documents(Analyser(language), Searched(r, s))
+        Documents(Analyser(language), Searched(r, s, tools))
         for language in ("english", "german")
         for r in (False, True)
         for s in (False, True)
+        for tools in (SEARCH_TOOLS, SEARCH_TOOLS | {"recall"})
     ]
-    assert len({one.fingerprint for one in several}) == 8
+    assert len({one.fingerprint for one in several}) == 16
 
 
 CHANGES: dict[str, tuple[list[Change], list[tuple[int, int]], list[int], list[int]]] = {

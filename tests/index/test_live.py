@@ -17,7 +17,7 @@ from aforesaid_server.index import MOST_PARTIAL, Batch, Found, Lists, Reach, Wei
 from aforesaid_server.index.live import Imported, LiveIndex
 from aforesaid_server.index.memory import MemoryIndex
 from aforesaid_server.query.judge import Question
-from tests.index.said import ALL, ask, batch, brought, document, matches, near
+from tests.index.said import ALL, OWN_TOO, ask, batch, brought, document, matches, near, newest
 
 T = TypeVar("T")
 LONG = 30.0
@@ -123,6 +123,31 @@ def test_near_is_merged_by_step(live: LiveIndex, engine: MemoryIndex) -> None:
     live.add(brought(4, document(3, "getZebra"), document(4, "unzebras")))
     assert near(live.lists(), "zebra") == [3, 2, 1, 4]
     assert near(live.lists(), "ebra") == [1, 3, 4, 2]
+
+
+def test_newest_is_merged_by_time_and_number(live: LiveIndex, engine: MemoryIndex) -> None:
+    live.apply(engine, batch(4, document(1, at=5), document(2, at=-3), document(3, "zebras", at=9), document(4, at=5)))
+    live.add(brought(8, document(5, at=5), document(6, at=-3), document(7, "a zebra", at=10), document(8, at=-(2**60))))
+    for limit in (1, 2, 3, 100):
+        assert newest(live.lists(), limit=limit) == [7, 3, 5, 4, 1, 6, 2, 8]
+
+
+def test_a_fresh_turn_of_another_time_hides_the_engines(live: LiveIndex, engine: MemoryIndex) -> None:
+    live.apply(engine, batch(3, *(document(number, at=number) for number in (1, 2, 3))))
+    live.add(brought(5, document(3, at=-1), document(1, at=7)))
+    assert newest(live.lists(), limit=1) == [1, 2, 3]
+
+
+def test_a_fresh_turn_is_looked_at_without_own_searches(live: LiveIndex, engine: MemoryIndex) -> None:
+    """The same turn, put again because its result turned out to be a search's, hides what the engine has of it."""
+    live.apply(engine, batch(2, document(1, "zebra red"), document(2, "a zebra")))
+    live.add(brought(3, document(1, "zebra red", left=["red"])))
+    lists = live.lists()
+    assert (matches(lists), newest(lists), near(lists, "ebra")) == ([2], [2], [2])
+    assert (matches(lists, reach=OWN_TOO), near(lists, "ebra", OWN_TOO)) == ([2, 1], [2, 1])
+    assert matches(lists, "red") == [1]
+    live.apply(engine, batch(3, document(1, "zebra red", left=["red"]), forget=[1]))
+    assert (matches(live.lists()), matches(live.lists(), reach=OWN_TOO)) == ([2], [2, 1])
 
 
 class Weighing(MemoryIndex):

@@ -10,7 +10,7 @@ import pytest
 
 from aforesaid_server.index import Batch, Document
 from aforesaid_server.index.tantivy import Damaged, TantivyIndex
-from tests.index.said import ALL, ask, batch, document, matches, near
+from tests.index.said import ALL, OWN_TOO, ask, batch, document, matches, near, newest
 
 
 @pytest.fixture
@@ -103,6 +103,38 @@ def test_many_batches_merge_into_the_same(engine: TantivyIndex) -> None:
     alive = sorted(range(34, 41), key=lambda number: (number % 3, -number))
     assert matches(engine.lists()[1]) == alive
     assert engine.head == 40
+
+
+# -- turns that are two documents
+
+
+def test_a_turn_with_own_searches_is_found_either_way_and_goes_as_one(engine: TantivyIndex) -> None:
+    engine.apply(
+        batch(3, document(1, "zebra okapi fox", left=["zebra", "fox"]), document(2, "okapi"), document(3, "okapi", left=[]))
+    )
+    lists = engine.lists()[1]
+    assert [matches(lists, word) for word in ("zebra", "okapi", "fox", '"zebra fox"')] == [[1], [2], [1], []]
+    assert [matches(lists, word, OWN_TOO) for word in ("zebra", "okapi", '"zebra okapi"')] == [[1], [3, 2, 1], [1]]
+    assert (newest(lists, "okapi"), newest(lists, "okapi", OWN_TOO)) == ([2], [3, 2, 1])
+    assert (near(lists, "kapi"), near(lists, "kapi", OWN_TOO)) == ([2], [3, 2, 1])
+    # Put again as a turn like any other, it is one.
+    engine.apply(batch(4, document(1, "zebra okapi fox"), forget=[1]))
+    assert matches(engine.lists()[1], '"zebra okapi"') == matches(engine.lists()[1], '"zebra okapi"', OWN_TOO) == [1]
+    engine.apply(batch(5, document(1, "zebra okapi fox", left=["fox"])))
+    assert (matches(engine.lists()[1]), matches(engine.lists()[1], reach=OWN_TOO)) == ([], [1])
+    engine.apply(batch(6, forget=[1]))
+    assert matches(engine.lists()[1], "fox") == matches(engine.lists()[1], "fox", OWN_TOO) == []
+    engine.apply(batch(7, forget_conversations=[1]))
+    assert matches(engine.lists()[1], "okapi", OWN_TOO) == []
+
+
+def test_words_past_the_limit_are_found_where_own_searches_make_room(engine: TantivyIndex) -> None:
+    """Of a turn the first 262,144 bytes are searched; those of its own searches count only where they are asked for."""
+    text = "okapi " * 43_690
+    engine.apply(batch(1, document(1, text + "zebraland", left=["zebraland"])))
+    lists = engine.lists()[1]
+    assert (near(lists, "ebra"), near(lists, "ebra", OWN_TOO)) == ([1], [])
+    assert (matches(lists, "zebraland"), matches(lists, "zebraland", OWN_TOO)) == ([1], [])
 
 
 # -- damage: what is done to a folder, and that opening it raises Damaged

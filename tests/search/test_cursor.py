@@ -14,25 +14,36 @@ from tests.text.effort import examples
 HIGHEST = (1 << NUMBER_BITS) - 1
 NUMBERS = st.one_of(st.integers(1, 1_000_000), st.integers(1, HIGHEST), st.just(HIGHEST))
 FOUND = st.builds(lambda rank, size, number: Found(rank, key_of(size, number)), st.integers(1, 4), st.integers(0, 300_000), NUMBERS)
+AT = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, -1, -62_135_596_800_000_000, 253_402_300_799_999_999]))
+BY_TIME = st.builds(lambda found, at: Found(found.rank, found.key, at), FOUND, AT)
 SHARES = st.lists(st.builds(Share, NUMBERS, st.integers(0, 1_000)), max_size=MOST_PARTIAL).map(tuple)
 POSITIONS = st.builds(
-    Position, st.none() | FOUND, st.booleans(), st.none() | FOUND, st.booleans(), st.one_of(st.none(), st.just(()), SHARES)
+    Position,
+    st.none() | FOUND | BY_TIME,
+    st.booleans(),
+    st.none() | FOUND,
+    st.booleans(),
+    st.one_of(st.none(), st.just(()), SHARES),
 )
 
 
 @examples(200)
 @given(POSITIONS)
 def test_what_is_packed_is_read_again(position: Position) -> None:
-    packed = position.pack()
-    assert Position.unpack(packed) == position
-    assert len(packed) == 1 + 9 * sum(f is not None for f in (position.matches, position.near)) + 7 * len(position.partial or ())
+    packed, read = position.pack(), Position.unpack(position.pack())
+    assert read == position
+    assert repr(read) == repr(position), "two turns in a list by time are equal for less"
+    by_time = position.matches is not None and position.matches.at is not None
+    founds = sum(found is not None for found in (position.matches, position.near))
+    assert len(packed) == 1 + 8 * by_time + 9 * founds + 7 * len(position.partial or ())
 
 
 @pytest.mark.parametrize("number", [1, HIGHEST])
 def test_the_longest_position_fits_a_token(number: int) -> None:
     found = Found(4, key_of(10**9, number))
-    position = Position(found, True, found, True, tuple(Share(number, 1_000) for _ in range(MOST_PARTIAL)))
-    assert len(position.pack()) == 1 + 18 + 7 * MOST_PARTIAL
+    by_time = Found(4, key_of(10**9, number), -(2**63))
+    position = Position(by_time, True, found, True, tuple(Share(number, 1_000) for _ in range(MOST_PARTIAL)))
+    assert len(position.pack()) == 1 + 8 + 18 + 7 * MOST_PARTIAL
     token = Seal(bytes(32)).close(position.pack(), binding("a request"))
     assert len(token) <= LONGEST_CURSOR
     assert Position.unpack(Seal(bytes(32)).open(token, binding("a request"))) == position
@@ -50,6 +61,14 @@ def test_places_sort_as_the_lists_do(one: Found, other: Found) -> None:
     before = (-one.rank, one.content_length, -one.number) < (-other.rank, other.content_length, -other.number)
     assert (one < other) is before
     assert key_of(one.content_length, one.number) == one.key < 1 << 63
+
+
+@examples(200)
+@given(BY_TIME, BY_TIME)
+def test_places_by_time_sort_as_that_list_does(one: Found, other: Found) -> None:
+    """The latest first, then the newest; how they match and their bytes do not count."""
+    before = (-(one.at or 0), -one.number) < (-(other.at or 0), -other.number)
+    assert (one < other) is before
 
 
 # -- the fixed list

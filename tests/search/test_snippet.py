@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aforesaid_server.query.judge import Question
 from aforesaid_server.query.parse import parse
-from aforesaid_server.search.snippet import Shown, snippet_of
+from aforesaid_server.search.snippet import Shown, snippet_of, snippet_of_stretches
 from aforesaid_server.text.words import Analyser
 from tests.search.plain_windows import Text, all_marks, shown_text
 from tests.text.alphabets import texts
@@ -135,6 +135,20 @@ def test_windows_of_long_texts(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(12 * EFFORT):
         check(long_text(chance), ask(chance.choice(LONG_ASKED)), chance.choice([*Shown]))
+
+
+@pytest.mark.parametrize("seed", range(20, 40))
+@pytest.mark.parametrize(("beginning", "long"), [(300, 600), (700, 1_000)])
+def test_the_beginning_of_a_long_text_is_enough_where_it_says_everything(
+    seed: int, beginning: int, long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of a readable length, looked at as those of 50,000 characters are."""
+    monkeypatch.setattr("aforesaid_server.search.snippet._BEGINNING", beginning)
+    monkeypatch.setattr("aforesaid_server.search.snippet._LONG", long)
+    chance = random.Random(seed)
+    for _ in range(8 * EFFORT):
+        text = " ".join(long_text(chance) for _ in range(3))
+        check(text, ask(chance.choice(LONG_ASKED)), chance.choice([*Shown]))
 
 
 @examples(100)
@@ -282,3 +296,31 @@ def test_a_word_that_is_said_a_hundred_thousand_times(query: str) -> None:
     """In steps quadratic in the matches it would need minutes."""
     drawn = snippet("zebra " * 43_000 + "pad " * 100 + "quagga", query, Shown.NEAR)
     assert len(drawn) < 400
+
+
+# -- stretches, between which something was left out
+
+LEFT = {
+    "of one stretch it is the snippet": (["a red fox"], "red fox", "a ⟦red⟧ ⟦fox⟧"),
+    "the one that says most": (["a red hen", "a red old fox", "fox"], "red fox", "…a ⟦red⟧ old ⟦fox⟧…"),
+    "the first of several": (["red hen", "a fox"], "red fox", "⟦red⟧ hen…"),
+    "the last": (["a hen", "the fox"], "fox", "…the ⟦fox⟧"),
+    "no match is marked across": (["the red", "fox and a red fox"], '"red fox"', "…fox and a ⟦red fox⟧"),
+    "a clause that is said twice counts once": (["fox fox fox", "red fox"], "red fox", "…⟦red⟧ ⟦fox⟧"),
+    "nothing is marked": (["a hen", "a cow"], "fox", "a hen…"),
+    "nothing is left": ([], "fox", ""),
+    "brackets of the text": (["⟦hen⟧", "⟦fox⟧"], "fox", "…[⟦fox⟧]"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_left_out_is_not_shown(name: str) -> None:
+    stretches, query, expected = LEFT[name]
+    assert snippet_of_stretches(stretches, ask(query), Shown.MATCHES, ENGLISH) == expected
+
+
+def test_a_cut_window_of_a_stretch_has_one_sign_on_each_side() -> None:
+    stretches = ["hen", "pad " * 200 + "fox " + "pad " * 200, "hen"]
+    found = snippet_of_stretches(stretches, ask("fox"), Shown.MATCHES, ENGLISH)
+    assert found == snippet(stretches[1], "fox")
+    assert found.count("…") == 2

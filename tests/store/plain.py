@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import TypeAlias
 
-from aforesaid.model import Part, Reasoning, Source, Text
+from aforesaid.model import Part, Reasoning, Source, Text, ToolCall, ToolResult
 from aforesaid_server.store import Append, Change, Forget, ForgetConversation, NewTurn, Put, StoredTurn
 
 
@@ -21,6 +22,43 @@ def said(
 def thought(text: str, turn_id: str = "", *, role: str = "user", at: int | None = None) -> NewTurn:
     """The same text, as reasoning."""
     return said(text, turn_id, role=role, at=at, parts=(Reasoning(text),))
+
+
+def plain_answers(turns: Sequence[StoredTurn]) -> dict[int, dict[int, str]]:
+    """The names of the calls that results answer, by number and place: of the last call of that id before it, or else of the
+    first after; those without an id by their order in the turn.
+    """
+    found: dict[int, dict[int, str]] = {turn.number: _answers_without_ids(turn.parts) for turn in turns}
+    everything = [
+        (turn, place, part)
+        for turn in sorted(turns, key=lambda turn: (turn.conversation_pk, turn.seq))
+        for place, part in enumerate(turn.parts)
+    ]
+    for at, (turn, place, part) in enumerate(everything):
+        if not isinstance(part, ToolResult) or not part.call_id:
+            continue
+        calls = [
+            (other > at, abs(other - at), call.name)
+            for other, (its, _, call) in enumerate(everything)
+            if isinstance(call, ToolCall) and its.conversation_pk == turn.conversation_pk and call.call_id == part.call_id
+        ]
+        if calls:
+            found[turn.number][place] = min(calls)[2]
+    return found
+
+
+def _answers_without_ids(parts: Sequence[Part]) -> dict[int, str]:
+    answers: dict[int, str] = {}
+    waiting: list[str] = []
+    for place, part in enumerate(parts):
+        match part:
+            case ToolCall(name, call_id=""):
+                waiting = [*waiting, name]
+            case ToolResult(call_id="") if waiting:
+                answers[place], *waiting = waiting
+            case _:
+                pass
+    return answers
 
 
 @dataclass
@@ -77,7 +115,7 @@ class PlainStore:
         talk = self.talks.setdefault(append.conversation_id, PlainTalk(append.conversation_id))
         if talk.tombstoned:
             return False
-        before = replace(talk, turns=list(talk.turns))
+        before, began = replace(talk, turns=list(talk.turns)), len(self.log)
         ids = self.ids(append, whole=whole)
         old = {turn.turn_id: turn for turn in before.turns}
         turns = [] if whole else list(talk.turns)
@@ -106,10 +144,20 @@ class PlainStore:
                 self.log.append(Put(number, number, was.number if was else 0, None))
             elif was and (talk.source.project != before.source.project or told(was) != told(turn)):
                 self.log.append(Put(self._next(), number, 0, None))
+        self._put_again(before, talk, self.log[began:])
         if replace(talk, turns=[]) != replace(before, turns=[]) or talk.turns != before.turns or not talk.revision:
             talk.revision += 1
             talk.updated_at = now
         return True
+
+    def _put_again(self, before: PlainTalk, talk: PlainTalk, log: Sequence[Change]) -> None:
+        """Puts turns whose results answer other calls than before."""
+        was, now = plain_answers(before.turns), plain_answers(talk.turns)
+        put = {change.turn_number for change in log if isinstance(change, Put)}
+        for turn in talk.turns:
+            number = turn.number
+            if number in was and was[number] != now[number] and number not in put:
+                self.log.append(Put(self._next(), number, 0, None))
 
     def _turn(self, old: StoredTurn | None, new: NewTurn, turn_id: str, now: int, *, whole: bool) -> StoredTurn:
         at = new.created_at if new.created_at is not None else old.created_at if old else now
@@ -136,17 +184,21 @@ def told(turn: StoredTurn) -> tuple[object, ...]:
     return turn.role, turn.parts, turn.created_at
 
 
-def replay(found: dict[int, int], changes: Sequence[Change]) -> dict[int, int]:
-    """What a follower has that had `found` (conversation by number) and then went through the changes."""
+Held: TypeAlias = dict[int, tuple[int, dict[int, str]]]
+"""What a follower has of turns, by number: the conversation, and the calls that its results answer."""
+
+
+def replay(found: Held, changes: Sequence[Change]) -> Held:
+    """What a follower has that had `found` and then went through the changes."""
     found = dict(found)
     for change in changes:
         match change:
             case Put(_, turn_number, replaces, place):
                 found.pop(replaces, None)
                 if place is not None:
-                    found[turn_number] = place.conversation.pk
+                    found[turn_number] = place.conversation.pk, dict(place.answers)
             case Forget(_, turn_number):
                 found.pop(turn_number, None)
             case ForgetConversation(_, conversation_pk):
-                found = {number: pk for number, pk in found.items() if pk != conversation_pk}
+                found = {number: held for number, held in found.items() if held[0] != conversation_pk}
     return found

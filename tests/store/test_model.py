@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aforesaid.model import Source
+from aforesaid.model import Source, ToolCall, ToolResult
 from aforesaid_server.errors import Aborted, FailedPrecondition, NotFound
 from aforesaid_server.store import (
     AgentKey,
@@ -24,7 +25,7 @@ from aforesaid_server.store import (
     Written,
 )
 from aforesaid_server.store.sql import SqlStore
-from tests.store.plain import PlainStore, replay, said, thought
+from tests.store.plain import Held, PlainStore, plain_answers, replay, said, thought
 
 _count = itertools.count()
 
@@ -45,9 +46,15 @@ class Many:
     appends: Sequence[Append]
 
 
+NAMES, CALL_IDS = st.sampled_from(["search", "Bash"]), st.sampled_from(["", "1", "1", "2"])
+TOOLED = st.lists(
+    st.one_of(st.builds(ToolCall, NAMES, st.just(""), CALL_IDS), st.builds(ToolResult, st.just(""), CALL_IDS)),
+    min_size=1,
+    max_size=3,
+).map(lambda parts: partial(said, parts=tuple(parts)))
 TURNS = st.builds(
     lambda make, text, turn_id, role, at: make(text, turn_id, role=role, at=at),
-    st.sampled_from([said, said, thought]),
+    st.one_of(st.just(said), st.just(thought), TOOLED, TOOLED),
     st.sampled_from(["", "x", "yy", "zzé"]),
     st.sampled_from(["", "", "a", "b", "d", "c:0", "c:1", "c:2", "c:2:2", "c:3"]),
     st.sampled_from(["user", "assistant"]),
@@ -79,7 +86,7 @@ def test_same_as_the_plain_store(
     agent = AgentKey(f"agent {next(_count)}")
     agent_pk = store.update_agent(agent).pk
     plain = PlainStore(store.head())
-    followers: list[tuple[int, dict[int, int]]] = [(store.head(), {})]
+    followers: list[tuple[int, Held]] = [(store.head(), {})]
     told: list[Change] = []
     for now, operation in enumerate(operations, 100):
         told += _do(store, plain, operation, agent, agent_pk, now)
@@ -188,6 +195,7 @@ def _same_answer(
             assert change.place.turn.number == change.turn_number
             assert _anywhere(change.place.turn) == turns[change.place.turn.turn_id]
             assert (change.place.conversation, change.place.agent) == (written.conversation, written.agent)
+            assert change.place.answers == plain_answers(list(turns.values()))[change.turn_number]
 
 
 def _same_conversations(store: SqlStore, plain: PlainStore, agent_pk: int) -> None:
@@ -209,6 +217,7 @@ def _same_conversations(store: SqlStore, plain: PlainStore, agent_pk: int) -> No
             length,
         )
         by_number = store.turns([turn.number for turn in reversed(turns)])
+        assert {number: placed.answers for number, placed in by_number.items()} == plain_answers(talk.turns)
         assert [placed.turn for placed in by_number.values()] == turns[::-1]
         assert all(placed.conversation == stored for placed in by_number.values())
         at = [turn.seq for turn in talk.turns for _ in range(turn.content_length + 1)]
@@ -218,12 +227,13 @@ def _same_conversations(store: SqlStore, plain: PlainStore, agent_pk: int) -> No
     assert sorted(live) == sorted((stored.updated_at, stored.conversation_id) for stored, _ in listed)
 
 
-def _turns(store: SqlStore, plain: PlainStore, agent_pk: int) -> dict[int, int]:
-    """The conversation of each turn by its number."""
-    found: dict[int, int] = {}
+def _turns(store: SqlStore, plain: PlainStore, agent_pk: int) -> Held:
+    """The conversation of each turn, and what its results answer, by its number."""
+    found: Held = {}
     for talk in plain.talks.values():
         stored = store.conversation(agent_pk, talk.conversation_id)
-        found |= {turn.number: stored.pk for turn in talk.turns if stored}
+        answers = plain_answers(talk.turns)
+        found |= {turn.number: (stored.pk, answers[turn.number]) for turn in talk.turns if stored}
     return found
 
 

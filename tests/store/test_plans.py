@@ -8,10 +8,13 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import event
 
+from aforesaid.model import ToolCall, ToolResult
 from aforesaid_server.store import AgentKey, Append, ReadRow
 from aforesaid_server.store.sql import SqlStore
 from tests.store.plain import said
 
+# A call and its result, which the store joins where it reads and writes turns.
+CALL, RESULT = ToolCall("search", "", "1"), ToolResult("", "1")
 ADA = {"user_id": "ada", "team": "x"}
 
 ASKED: dict[str, Callable[[SqlStore], object]] = {
@@ -36,6 +39,8 @@ ASKED: dict[str, Callable[[SqlStore], object]] = {
     "reads of an id": lambda store: store.reads(ADA, ("a", None), None, 20),
     "append": lambda store: store.append(Append(AgentKey("a", ADA), "c", [said("new", "t0"), said("more"), said("more")]), now=3),
     "append to all": lambda store: store.append(Append(AgentKey("a"), "c", [said("NEW", f"t{k}") for k in range(9)]), now=3),
+    "append a call": lambda store: store.append(Append(AgentKey("a", ADA), "c", [said("call", "t2", parts=(CALL,))]), now=3),
+    "append a result": lambda store: store.append(Append(AgentKey("a", ADA), "c", [said("result", parts=(RESULT,))]), now=3),
     "write": lambda store: store.write(Append(AgentKey("a"), "c", [said("z"), said("NEW", "t5")]), expected_revision=None, now=3),
     "delete": lambda store: store.delete(1, "c", now=4),
     "add_read": lambda store: store.add_read(ReadRow(100, "", b""), scope=ADA, targets=[("a", 1)]),
@@ -49,7 +54,8 @@ SMALL = "SCAN family", "SCAN ancestors", "SCAN log", "SCAN anon_1", "SCAN reads"
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
 def test_no_table_is_read_through(store: SqlStore, ask: Callable[[SqlStore], object]) -> None:
     for scope in ({}, ADA):
-        store.append(Append(AgentKey("a", scope), "c", [said("x", f"t{k}") for k in range(20)]), now=1)
+        turns = [said("x", f"t{k}", parts=(RESULT,) if k % 3 == 1 else (CALL,) if k == 9 else None) for k in range(20)]
+        store.append(Append(AgentKey("a", scope), "c", turns), now=1)
     store.add_read(ReadRow(1, "", b""), scope=ADA, targets=[("a", 1)])
     plans: list[tuple[str, str]] = []
 

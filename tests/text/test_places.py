@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aforesaid_server.text.places import GAP, PlacedWords, fold_in_place, is_extender, sought_words
+from aforesaid_server.text.places import GAP, PlacedWords, beginning_of, fold_in_place, is_extender, sought_words
 from aforesaid_server.text.words import INDEXED_BYTES, Analyser, fold, word_spans, words_of
 from tests.text.alphabets import PLACED, texts
 from tests.text.effort import examples
@@ -178,6 +179,45 @@ def test_sought_words_stand_where_a_scan_finds_them(text: str, sought: set[str],
     # Neighbours stay neighbours, and nothing else becomes one.
     for (here, _), (there, _), (at, _), (then, _) in zip(some, some[1:], wanted, wanted[1:], strict=False):
         assert (there - here == 1) == (then - at == 1)
+
+
+GERMAN = Analyser("german")
+
+
+@examples(100)
+@given(SAYINGS, st.sets(st.sampled_from(SOUGHT), min_size=1, max_size=4))
+def test_in_a_language_of_which_no_beginnings_are_known(text: str, sought: set[str]) -> None:
+    words = sought_words(text, GERMAN, sought, as_typed=False)
+    places = [place for _, (_, _, place) in found(words, sought)]
+    exact = scanned(text, as_typed=True)
+    stems = GERMAN.stems([word for word, _, _ in exact])
+    assert places == [place for (_, _, place), stem in zip(exact, stems, strict=True) if stem in sought]
+
+
+SUFFIXES = """
+s ss sses ied ies us eed eedly ed edly ing ingly ying y ly li tional enci anci abli entli izer ization ational ation
+ator alism aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli ative alize icate iciti ical ful
+ness al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion sion tion e l ll le ble ibility ability
+ity ency ancy ogy ist es at bl iz bled ys
+""".split()
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@examples(2_000)
+@given(st.text(LETTERS, max_size=5), st.lists(st.sampled_from(SUFFIXES), max_size=3))
+def test_every_word_of_an_english_stem_begins_as_it_is_said(root: str, suffixes: list[str]) -> None:
+    word = root + "".join(suffixes)
+    if word:
+        assert word.startswith(beginning_of(ENGLISH.stems([word])[0]))
+
+
+@pytest.mark.parametrize("first", LETTERS)
+def test_every_short_english_word_begins_as_its_stem_says(first: str) -> None:
+    words = [first + "".join(rest) for size in range(3) for rest in itertools.product(LETTERS, repeat=size)]
+    words += "dying lying tying skies skis gently early only news inning possibility ability hoping carries cries".split()
+    wrong = [word for word, stem in zip(words, ENGLISH.stems(words), strict=True) if not word.startswith(beginning_of(stem))]
+    assert wrong == []
+    assert all(map(beginning_of, ENGLISH.stems(words)))
 
 
 @examples(150)

@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
-from aforesaid_server.text.transcript import Searched, leaves, measure, text_of, text_of_part, well_formed, without_bytes
+from aforesaid_server.text.transcript import (
+    SEARCH_TOOLS,
+    Searched,
+    is_search_tool,
+    leaves,
+    measure,
+    text_of,
+    text_of_part,
+    well_formed,
+    without_bytes,
+)
 from tests.text.effort import examples
 
 DEFAULT = Searched()
@@ -77,6 +87,83 @@ def test_a_deployment_chooses_what_is_searched(searched: Searched, role: str, ex
 
 def test_each_choice_has_a_fingerprint_of_its_own() -> None:
     assert len({Searched(r, s).fingerprint for r in (True, False) for s in (True, False)}) == 4
+
+
+# -- own searches
+
+NAMES = {
+    "search_transcripts": True,
+    "transcript_search": True,
+    "read_transcript": True,
+    "mcp__aforesaid__search_transcripts": True,
+    "functions.transcript_search": True,
+    "aforesaid-read_transcript": True,
+    "a:b/c search_transcripts": True,
+    "my_search_transcripts": True,
+    "Search_Transcripts": True,
+    "MCP.READ_TRANSCRIPT": True,
+    "_search_transcripts": True,
+    # A letter or digit before it makes another name of it, and so does anything behind it.
+    "research_transcripts": False,
+    "2search_transcripts": False,
+    "ésearch_transcripts": False,
+    "search_transcripts2": False,
+    "search_transcripts ": False,
+    "search_transcript": False,
+    "SearchTranscripts": False,
+    "search-transcripts": False,
+    "transcripts": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_which_tools_search(name: str) -> None:
+    assert is_search_tool(name, SEARCH_TOOLS) is NAMES[name]
+
+
+def test_a_setting_adds_names() -> None:
+    tools = SEARCH_TOOLS | {"SearchTranscripts", "Straße"}
+    assert is_search_tool("mcp__x__searchTranscripts", tools)
+    assert is_search_tool("x.STRASSE", tools)
+    assert is_search_tool("search_transcripts", tools)
+    assert not is_search_tool("ReSearchTranscripts", tools)
+    # Names that mean the same are no reason to build an index anew.
+    fingerprints = {Searched(search_tools=SEARCH_TOOLS | {name}).fingerprint for name in ("find", "FIND", "seek")}
+    assert len(fingerprints | {Searched().fingerprint}) == 3
+
+
+CALL, OTHER = ToolCall("search_transcripts", "sought", "1"), ToolCall("Bash", "ran", "2")
+FOUND, RAN = ToolResult("found", "1"), ToolResult("output", "2")
+ANSWERED = {FOUND: "x.search_transcripts", RAN: "Bash"}
+
+# parts: the stretches that are left of them
+LEFT: list[tuple[list[Part], list[str]]] = [
+    ([], []),
+    ([Text("a"), OTHER], ["a\nran"]),
+    ([CALL], []),
+    ([FOUND], []),
+    ([RAN], ["output"]),
+    ([Text("a"), CALL], ["a"]),
+    ([CALL, Text("a")], ["a"]),
+    ([Text("a"), CALL, FOUND, Text("b"), OTHER], ["a", "b\nran"]),
+    ([Text("a"), CALL, Reasoning("not searched"), FOUND, Text("b")], ["a", "b"]),
+    ([Text("a"), FOUND, Text("b"), FOUND, RAN], ["a", "b", "output"]),
+]
+
+
+@pytest.mark.parametrize(("parts", "stretches"), LEFT)
+def test_what_is_left_without_own_searches(parts: list[Part], stretches: list[str]) -> None:
+    answers = {place: ANSWERED[part] for place, part in enumerate(parts) if isinstance(part, ToolResult)}
+    left_out = DEFAULT.own_searches(parts, answers)
+    assert left_out == {place for place, part in enumerate(parts) if part in (CALL, FOUND)}
+    assert DEFAULT.stretches_of("assistant", parts, left_out) == stretches
+    # A result whose call is not known is a result like any other.
+    assert DEFAULT.own_searches(parts, {}) == {place for place, part in enumerate(parts) if part == CALL}
+    assert DEFAULT.stretches_of("system", parts, left_out) == []
+    # With nothing left out it is one stretch, the searched text.
+    whole = DEFAULT.text_of("assistant", parts)
+    assert DEFAULT.stretches_of("assistant", parts, ()) == ([whole] if whole else [])
 
 
 # -- the leaves of JSON

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aforesaid_server.text import words as words_module
 from aforesaid_server.text.transcript import without_bytes
 from aforesaid_server.text.words import (
+    GAP,
     INDEXED_BYTES,
     NO_WORDS,
     SHORTEST_PART,
@@ -352,6 +354,32 @@ def test_signs_and_parts_beyond_the_limit_are_not_searched() -> None:
 
 def test_nothing_is_nothing() -> None:
     assert ENGLISH.turn("") == ENGLISH.turn(" \u200b\u00ad") == NO_WORDS
+
+
+# -- stretches
+
+
+@examples(200)
+@given(st.lists(texts, max_size=5), st.one_of(st.just(INDEXED_BYTES), st.integers(0, 40)))
+def test_stretches_say_what_they_say_as_one_text(stretches: list[str], most: int) -> None:
+    """But for the gaps; together they are cut as one text is."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(words_module, "INDEXED_BYTES", most)
+        whole, found = ENGLISH.turn("\n".join(stretches)), ENGLISH.turn_of_stretches(stretches)
+    assert tuple(word for word in found.exact if word != GAP) == whole.exact
+    assert tuple(stem for stem in found.stems if stem != GAP) == whole.stems
+    assert [word == GAP for word in found.exact] == [stem == GAP for stem in found.stems]
+    assert found.parts == whole.parts
+    if most == INDEXED_BYTES:  # at a cut, signs at the end of a stretch are kept that the whole text loses
+        assert found.symbols == whole.symbols
+
+
+def test_no_two_words_of_different_stretches_are_neighbours() -> None:
+    assert ENGLISH.turn_of_stretches(["a red", "…", "", "foxes ran"]).exact == ("a", "red", GAP, "foxes", "ran")
+    assert ENGLISH.turn_of_stretches(["a red", "foxes"]).stems == ("a", "red", GAP, "fox")
+    assert ENGLISH.turn_of_stretches(["", "a"]).exact == ("a",)
+    assert ENGLISH.turn_of_stretches(["a"]) == ENGLISH.turn("a")
+    assert ENGLISH.turn_of_stretches([]) == NO_WORDS
 
 
 # -- time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from aforesaid.cli.origin import origin_line, resume_command
@@ -13,7 +13,6 @@ from aforesaid.cli.terminal import Style, cut, local_time, visible
 if TYPE_CHECKING:
     # Their two dozen dataclasses take 50 ms to make: not for --help.
     from aforesaid._replies import ContextTurn, SearchHit, SearchPage
-    from aforesaid.model import Source
 
 TITLE_LENGTH = 60
 # A turn beside a hit stands on one line; `show` has the whole of it.
@@ -22,10 +21,9 @@ CONTEXT_LENGTH = 120
 _MARK = re.compile("⟦([^⟦⟧]*)⟧")
 
 
-def page_lines(page: SearchPage, style: Style, source_of: Callable[[SearchHit], Source | None] | None = None) -> Iterator[str]:
-    """Yields the hits of a page: the list's name where it changes, and of each hit who said it and when, its snippet, its way back.
-
-    `source_of` tells where a hit's conversation came from, None where that is not known.
+def page_lines(page: SearchPage, style: Style) -> Iterator[str]:
+    """Yields the hits of a page: the list's name where it changes, and of each hit who said it and when, its snippet, its way
+    back.
     """
     for number, (name, hits) in enumerate(page.lists()):
         if number:
@@ -36,7 +34,7 @@ def page_lines(page: SearchPage, style: Style, source_of: Callable[[SearchHit], 
             yield from _context(hit.before, style)
             yield f"    {_snippet(hit.snippet, style)}"
             yield from _context(hit.after, style)
-            yield from _way_back(hit, source_of(hit) if source_of else None, style)
+            yield from _way_back(hit, style)
 
 
 def _header(hit: SearchHit, style: Style) -> str:
@@ -63,9 +61,9 @@ def _snippet(snippet: str, style: Style) -> str:
     return _MARK.sub(lambda match: f"{before}{match[1]}{after}", visible(snippet))
 
 
-def _way_back(hit: SearchHit, source: Source | None, style: Style) -> Iterator[str]:
+def _way_back(hit: SearchHit, style: Style) -> Iterator[str]:
     place = str(Place(hit.agent_id, hit.conversation_id, hit.seq))
-    facts = [place, origin_line(source, hit.turn_id) if source else ""]
+    facts = [place, origin_line(hit.source, hit.turn_id)]
     yield f"    {style.place}{' · '.join(fact for fact in facts if fact)}{style.end}"
-    if source and (command := resume_command(source, hit.agent_id)):
+    if command := resume_command(hit.source, hit.agent_id):
         yield f"    {style.place}{command}{style.end}"

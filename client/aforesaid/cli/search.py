@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aforesaid._errors import AforesaidError
 from aforesaid.cli.interrupt import interruptible
 from aforesaid.cli.options import NUMBER, PAIR, ROLE, TEXT, colour_option, json_option, scope_of, service_options
 from aforesaid.cli.pager import is_watched, print_pages
@@ -25,15 +24,12 @@ from aforesaid.cli.words import QueryCommand
 
 if TYPE_CHECKING:
     from aforesaid._client import Client
-    from aforesaid._replies import SearchHit, SearchPage
+    from aforesaid._replies import SearchPage
     from aforesaid.agent.v1.agent_service_pb import SearchTranscriptsRequest, SearchTranscriptsResponse
-    from aforesaid.model import Source
 
 NOTHING_FOUND = 1
 # The most that the service puts on a page; more is taken as this.
 FULL_PAGE = 100
-# So many conversations are asked about at once, for where their turns came from.
-AT_ONCE = 8
 
 WHOSE = (
     click.option("--agent", "target", metavar="ID", type=TEXT, default="", help="Search this agent's conversations."),
@@ -112,9 +108,8 @@ def search(query: tuple[str, ...], limit: int, cursor: str, all_pages: bool, as_
         if as_json:
             return _print_json(replies, all_pages)
         style = COLOURS if wants_colour(sys.stdout.isatty(), os.environ, colour) else PLAIN
-        sources = _Sources(client, dict(asked["scope"]))
         one = not all_pages and not is_watched(os.environ)
-        pages = _Pages(replies, lambda page: page_lines(page, style, sources.of(page)), one=one)
+        pages = _Pages(replies, lambda page: page_lines(page, style), one=one)
         printed = print_pages(pages, at_once=all_pages)
         for note in pages.notes(limit):
             click.echo(note_line(note), err=True)
@@ -221,33 +216,3 @@ class _Pages:
             if limit < FULL_PAGE:
                 ways.insert(0, f"--limit shows up to {FULL_PAGE} hits of each list")
             yield f"there is more: {', '.join(ways)}"
-
-
-class _Sources:
-    """Where the conversations of hits came from, each asked for once. What the service does not tell is left out."""
-
-    def __init__(self, client: Client, scope: dict[str, str]) -> None:
-        self._client = client
-        self._scope = scope
-        self._known: dict[tuple[str, str], Source | None] = {}
-
-    def of(self, page: SearchPage) -> Callable[[SearchHit], Source | None]:
-        """Asks for those of a page that are not known yet; returns what tells a hit's."""
-        wanted = {(hit.agent_id, hit.conversation_id) for _, hits in page.lists() for hit in hits} - self._known.keys()
-        if wanted:
-            self._known |= interruptible(lambda: self._ask(sorted(wanted)))
-        return lambda hit: self._known.get((hit.agent_id, hit.conversation_id))
-
-    def _ask(self, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], Source | None]:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return dict(zip(wanted, pool.map(self._one, wanted), strict=True))
-
-    def _one(self, wanted: tuple[str, str]) -> Source | None:
-        agent_id, conversation_id = wanted
-        try:
-            return self._client.conversation(conversation_id, agent_id=agent_id, scope=self._scope).source
-        except AforesaidError:
-            # Two agents share the id, or the conversation was deleted meanwhile: the hit stands without a way back.
-            return None

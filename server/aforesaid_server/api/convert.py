@@ -50,6 +50,8 @@ def search_request(message: agents_pb.SearchTranscriptsRequest) -> SearchRequest
         as_typed=message.words == pb.Words.AS_TYPED,
         around=message.around,
         every_agent=message.every_agent,
+        newest=message.order == pb.Order.NEWEST,
+        include_own_searches=message.include_own_searches,
         reason=message.reason,
         scope=scope(message.scope),
     )
@@ -215,6 +217,7 @@ def _hit(hit: Hit) -> pb.SearchHit:
         parent_agent_id=by.parent_agent_id,
         before=[_beside(turn) for turn in hit.before],
         after=[_beside(turn) for turn in hit.after],
+        source=_stored_source(of.source),
     )
 
 
@@ -245,7 +248,6 @@ def stored_agent(stored: StoredAgent) -> pb.Agent:
 
 def stored_conversation(stored: StoredConversation, by: StoredAgent) -> pb.Conversation:
     """Returns a conversation as it is kept, without its turns."""
-    source = stored.source
     return pb.Conversation(
         conversation_id=stored.conversation_id,
         agent_id=by.agent_id,
@@ -253,10 +255,14 @@ def stored_conversation(stored: StoredConversation, by: StoredAgent) -> pb.Conve
         revision=stored.revision,
         updated_at=_timestamp(stored.updated_at),
         created_at=_timestamp(stored.created_at),
-        source=pb.Source(format=source.format, file=source.file, project=source.project) if source != model.Source() else None,
+        source=_stored_source(stored.source),
         turn_count=stored.turn_count,
         content_length=stored.content_length,
     )
+
+
+def _stored_source(source: model.Source) -> pb.Source | None:
+    return pb.Source(format=source.format, file=source.file, project=source.project) if source != model.Source() else None
 
 
 def stored_turn(stored: StoredTurn, *, parts: bool) -> pb.Turn:

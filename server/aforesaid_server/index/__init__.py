@@ -6,7 +6,7 @@ A turn is known here by its number; an index holds no text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,21 +27,30 @@ def key_of(content_length: int, number: int) -> int:
     return capped(content_length) << NUMBER_BITS | (_NUMBERS - number)
 
 
+def number_of(key: int) -> int:
+    """Returns the number of the turn with a sort key."""
+    return _NUMBERS - (key & _NUMBERS)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Found:
-    """A turn in `matches` (`rank` its tier) or `near` (its step). `place` sorts as the list does."""
+    """A turn in `matches` (`rank` its tier) or `near` (its step). `place` sorts as the list does.
+
+    `at` is the turn's time, in microseconds, where the list goes by time, else None.
+    """
 
     place: tuple[int, int] = field(init=False, repr=False)
     rank: int = field(compare=False)
     key: int = field(compare=False)
+    at: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "place", (-self.rank, self.key))
+        object.__setattr__(self, "place", (-self.rank, self.key) if self.at is None else (-self.at, -self.number))
 
     @property
     def number(self) -> int:
         """The turn's number."""
-        return _NUMBERS - (self.key & _NUMBERS)
+        return number_of(self.key)
 
     @property
     def content_length(self) -> int:
@@ -51,7 +60,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What an index takes of a turn."""
+    """What an index takes of a turn.
+
+    `words` are those of the whole turn, `without` those that are left without its calls of search tools and their results; None
+    where it has none.
+    """
 
     number: int
     content_length: int
@@ -62,18 +75,24 @@ class Document:
     scope: Scope
     created_at: int
     words: TurnWords
+    without: TurnWords | None = None
 
     @property
     def key(self) -> int:
         """The turn's sort key."""
         return key_of(self.content_length, self.number)
 
+    def said(self, *, own_searches: bool) -> TurnWords:
+        """Returns the words that the turn is judged by."""
+        return self.words if own_searches or self.without is None else self.without
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """Which turns a search looks at: what the caller may read, narrowed by the request. None and empty do not narrow.
 
-    An empty set of `agents` or `conversation_pks` reaches nothing. Times are microseconds: since <= time < until.
+    An empty set of `agents` or `conversation_pks` reaches nothing. Times are microseconds: since <= time < until. `own_searches`
+    tells whether calls of search tools and their results count among what a turn says.
     """
 
     scope: Scope
@@ -83,6 +102,7 @@ class Reach:
     project: str = ""
     since: int | None = None
     until: int | None = None
+    own_searches: bool = False
 
     def admits(self, document: Document) -> bool:
         """Tells whether a turn is looked at."""
@@ -99,10 +119,11 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A turn in `partial`: its number and its weight, more is better; comparable within one answer."""
+    """A turn in `partial`: its number and its weight, more is better, comparable within one answer; its time in microseconds."""
 
     number: int
     weight: float
+    at: int = 0
 
 
 class Lists(Protocol):
@@ -110,6 +131,10 @@ class Lists(Protocol):
 
     def matches(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
         """Returns up to `limit` matches in order, after one that came before."""
+        ...
+
+    def newest(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches by time, then number, the latest first, all tiers together, after one that came before."""
         ...
 
     def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
@@ -122,6 +147,10 @@ class Lists(Protocol):
         `near` is what the whole list of that name holds, by number, where the caller knows it: finding it out again costs more
         than everything else.
         """
+        ...
+
+    def occurring(self, stems: Collection[str], reach: Reach) -> frozenset[str]:
+        """Returns which of the stems some turn says, maybe one that only a turn said which has since been changed or deleted."""
         ...
 
 
@@ -177,4 +206,5 @@ __all__ = [
     "Reach",
     "Weighed",
     "key_of",
+    "number_of",
 ]

@@ -5,7 +5,7 @@ brings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from aforesaid_server.store import Change, Forget, ForgetConversation, Put, Turn
 from aforesaid_server.text.transcript import Searched
 from aforesaid_server.text.words import Analyser, TurnWords
 
-SCHEMA = "documents-1"
+SCHEMA = "documents-2"
 """Names what a document holds; a change of it rebuilds every index."""
 
 KnownWords: TypeAlias = Mapping[tuple[str, tuple[Part, ...]], TurnWords]
@@ -55,13 +55,20 @@ class Documents:
         return f"{SCHEMA} {self.analyser.fingerprint} {self.searched.fingerprint}"
 
     def words_of(self, role: str, parts: tuple[Part, ...]) -> TurnWords:
-        """Returns the words of a turn that are searched."""
+        """Returns the words of a turn that are searched, own searches included."""
         return self.analyser.turn(self.searched.text_of(role, parts))
+
+    def stretches_of(self, place: TurnInPlace, *, own_searches: bool = False) -> list[str]:
+        """Returns the searched text of a turn: whole, or the stretches between calls of search tools and their results."""
+        turn = place.turn
+        left_out: frozenset[int] = frozenset() if own_searches else self.searched.own_searches(turn.parts, place.answers)
+        return self.searched.stretches_of(turn.role, turn.parts, left_out)
 
     def of(self, place: TurnInPlace, known: KnownWords = MappingProxyType({})) -> Document:
         """Returns the document of a turn, its words from `known` where they are there."""
         turn = place.turn
         words = known.get((turn.role, turn.parts))
+        left_out = self.searched.own_searches(turn.parts, place.answers)
         return Document(
             number=turn.number,
             content_length=turn.content_length,
@@ -72,7 +79,16 @@ class Documents:
             scope=place.agent.scope,
             created_at=turn.created_at,
             words=words if words is not None else self.words_of(turn.role, turn.parts),
+            without=self._words_without(turn.role, turn.parts, left_out) if left_out else None,
         )
+
+    def _words_without(self, role: str, parts: tuple[Part, ...], left_out: frozenset[int]) -> TurnWords:
+        return self.analyser.turn_of_stretches(self.searched.stretches_of(role, parts, left_out))
+
+    def wordless(self, place: TurnInPlace) -> Document:
+        """Returns the document of a turn whose words cannot be found: its place is known, and nothing finds it."""
+        bare = replace(place.turn, parts=())
+        return self.of(replace(place, turn=bare, answers={}))
 
 
 @dataclass(frozen=True, slots=True)

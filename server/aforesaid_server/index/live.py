@@ -7,8 +7,10 @@ are scanned with the judge, and are merged with the engine's lists by the same k
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from aforesaid.model import EMPTY_SCOPE
@@ -57,6 +59,11 @@ class MergedLists(Lists):
         engine = self._ask(lambda: self._engine.matches(question, reach, after, limit + len(self._hidden)))
         return self._merged(engine, self._fresh.matches(question, reach, after, limit), limit)
 
+    def newest(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches by time and number, the latest first, after one that came before."""
+        engine = self._ask(lambda: self._engine.newest(question, reach, after, limit + len(self._hidden)))
+        return self._merged(engine, self._fresh.newest(question, reach, after, limit), limit)
+
     def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
         """Returns up to `limit` turns of `near` in order, after one that came before."""
         engine = self._ask(lambda: self._engine.near(question, reach, after, limit + len(self._hidden)))
@@ -71,8 +78,12 @@ class MergedLists(Lists):
         fresh = self._fresh.partial(question, reach, every_word=every_word)
         if found and fresh and fresh[0].weight:
             scale = found[0].weight / fresh[0].weight
-            fresh = [Weighed(weighed.number, weighed.weight * scale) for weighed in fresh]
+            fresh = [replace(weighed, weight=weighed.weight * scale) for weighed in fresh]
         return sorted([*found, *fresh], key=lambda weighed: (-weighed.weight, -weighed.number))[:MOST_PARTIAL]
+
+    def occurring(self, stems: Collection[str], reach: Reach) -> frozenset[str]:
+        """Returns which of the stems some turn says, or said before it was changed."""
+        return self._ask(lambda: self._engine.occurring(stems, reach)) | self._fresh.occurring(stems, reach)
 
     def _ask(self, look_up: Callable[[], _T]) -> _T:
         try:
@@ -100,6 +111,7 @@ class LiveIndex:
         self._imported: list[Imported] = []
         self._latest = 0
         self._failed = False
+        self._waiting: deque[tuple[int, float]] = deque()  # changes up to a number, and when the first of them came
         self._changed = threading.Condition()
         self._work = threading.Event()
         self._urgent = threading.Event()
@@ -149,7 +161,7 @@ class LiveIndex:
                 if one.position > self._held and (before is None or before.position < one.position):
                     kept[one.document.number] = one
             self._fresh = kept
-            self._latest = max(self._latest, brought.position)
+            self._has_grown(brought.position)
             self._changed.notify_all()
         self._work.set()
 
@@ -157,9 +169,26 @@ class LiveIndex:
         """Learns of changes that only the follower brings in, some at least."""
         with self._changed:
             self._imported = [*self._imported, *some]
-            self._latest = max(self._latest, *(one.last for one in some))
+            self._has_grown(max(one.last for one in some))
             self._changed.notify_all()
         self._work.set()
+
+    def _has_grown(self, latest: int) -> None:
+        """Learns that the log reaches so far. What came within a second is remembered as one."""
+        self._latest = max(self._latest, latest)
+        if self._latest <= self._held:
+            return
+        now = time.monotonic()
+        if self._waiting and now - self._waiting[-1][1] < 1.0:
+            self._waiting[-1] = self._latest, self._waiting[-1][1]
+        else:
+            self._waiting.append((self._latest, now))
+
+    def behind(self) -> tuple[int, float]:
+        """Returns how many changes the engine lacks, and how many seconds the oldest has waited, up to one too many."""
+        with self._changed:
+            waiting = time.monotonic() - self._waiting[0][1] if self._waiting else 0.0
+            return max(0, self._latest - self._held), waiting
 
     def wait_for_room(self, most: int, seconds: float) -> bool:
         """Waits until fewer than `most` turns are fresh; tells whether there is room."""
@@ -208,6 +237,7 @@ class LiveIndex:
         with self._changed:
             self._engine, self._expecting = engine, engine is not None
             self._held = engine.head if engine is not None else 0
+            self._let_go()
             self._fresh = {number: one for number, one in self._fresh.items() if engine is not None and one.position > self._held}
             self._changed.notify_all()
 
@@ -216,6 +246,11 @@ class LiveIndex:
         engine.apply(batch)
         with self._changed:
             self._held = batch.head
+            self._let_go()
             self._fresh = {number: one for number, one in self._fresh.items() if one.position > batch.head}
             self._imported = [one for one in self._imported if one.last > batch.head]
             self._changed.notify_all()
+
+    def _let_go(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._held:
+            self._waiting.popleft()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Lists, Reach, Weighed
 from aforesaid_server.query.judge import Question, contains
@@ -29,6 +29,11 @@ class MemoryLists(Lists):
         lowest = 2 if question.as_typed else 1
         return self._ranked(question.tier, lowest, reach, after, limit)
 
+    def newest(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
+        """Returns up to `limit` matches by time and number, the latest first, after one that came before."""
+        lowest = 2 if question.as_typed else 1
+        return self._ranked(question.tier, lowest, reach, after, limit, by_time=True)
+
     def near(self, question: Question, reach: Reach, after: Found | None, limit: int) -> list[Found]:
         """Returns up to `limit` turns of `near` in order, after one that came before."""
         return self._ranked(question.step, 1, reach, after, limit)
@@ -40,11 +45,11 @@ class MemoryLists(Lists):
         del near  # the judge tells
         optional = map(question.sought, question.counted(every_word=every_word))
         clauses = [*optional, *map(question.sought, question.bound)]
-        rarity = [self._rarity(question, clause) for clause in clauses]
-        mean = sum(len(d.words.stems) for d in self._documents) / max(1, len(self._documents))
+        said = [document.said(own_searches=reach.own_searches) for document in self._documents]
+        rarity = [_rarity(question, clause, said) for clause in clauses]
+        mean = sum(len(words.stems) for words in said) / max(1, len(said))
         found: list[Weighed] = []
-        for document in self._documents:
-            words = document.words
+        for document, words in zip(self._documents, said, strict=True):
             if not reach.admits(document) or not question.says_some(words, every_word=every_word):
                 continue
             if not every_word and (question.tier(words) or question.step(words)):
@@ -55,25 +60,39 @@ class MemoryLists(Lists):
             for clause, rare in zip(clauses, rarity, strict=True):
                 often = _count(sequence, clause)
                 weight += rare * often * (_K1 + 1) / (often + length) if often else 0.0
-            found.append(Weighed(document.number, weight))
+            found.append(Weighed(document.number, weight, document.created_at))
         found.sort(key=lambda weighed: (-weighed.weight, -weighed.number))
         return found[:MOST_PARTIAL]
 
-    def _rarity(self, question: Question, words: Sequence[str]) -> float:
-        holders = sum(contains(question.sequence(d.words), words) for d in self._documents)
-        return math.log(1 + (len(self._documents) - holders + 0.5) / (holders + 0.5))
+    def occurring(self, stems: Collection[str], reach: Reach) -> frozenset[str]:
+        """Returns which of the stems some turn says."""
+        wanted = frozenset(stems)
+        said = (one.said(own_searches=reach.own_searches) for one in self._documents if reach.admits(one))
+        return frozenset().union(*(wanted.intersection(words.stems) for words in said))
 
     def _ranked(
-        self, rank_of: Callable[[TurnWords], int], lowest: int, reach: Reach, after: Found | None, limit: int
+        self,
+        rank_of: Callable[[TurnWords], int],
+        lowest: int,
+        reach: Reach,
+        after: Found | None,
+        limit: int,
+        *,
+        by_time: bool = False,
     ) -> list[Found]:
         found = [
-            Found(rank, document.key)
+            Found(rank, document.key, document.created_at if by_time else None)
             for document in self._documents
-            if reach.admits(document) and (rank := rank_of(document.words)) >= lowest
+            if reach.admits(document) and (rank := rank_of(document.said(own_searches=reach.own_searches))) >= lowest
         ]
         if after is not None:
             found = [one for one in found if one > after]
         return sorted(found)[:limit]
+
+
+def _rarity(question: Question, words: Sequence[str], said: Sequence[TurnWords]) -> float:
+    holders = sum(contains(question.sequence(one), words) for one in said)
+    return math.log(1 + (len(said) - holders + 0.5) / (holders + 0.5))
 
 
 def _count(sequence: Sequence[str], part: Sequence[str]) -> int:

@@ -70,6 +70,11 @@ class Vocabulary:
             self._searcher = self._index.searcher()
             self._holders = lru_cache(256)(self._look_up)
 
+    @property
+    def size(self) -> int:
+        """How many words and pieces of words are held."""
+        return int(self._searcher.num_docs)
+
     def holders(self, term: str) -> Holders:
         """Returns the words that hold a term of three code points and more."""
         with self._lock:

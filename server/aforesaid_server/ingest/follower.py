@@ -2,7 +2,8 @@
 change 0.
 
 An index that is missing, damaged or of another analyser, schema or choice of parts is built anew in a folder beside and then
-swapped in; it is never mended. What is left of an earlier try is removed first.
+swapped in; it is never mended. What is left of an earlier try is removed first. A file marks the index while it is in use: one that
+is found marked was not closed, and is read whole before it is used.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import shutil
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +20,11 @@ import structlog
 
 from aforesaid_server.errors import AforesaidError
 from aforesaid_server.index import Batch, Document
+from aforesaid_server.index.checksums import unsound_file
 from aforesaid_server.index.document import Documents, lasting
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.tantivy import SCHEMA, Damaged, TantivyIndex
 from aforesaid_server.store import Put, Store, TurnInPlace
-from aforesaid_server.text.words import NO_WORDS
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +34,7 @@ _BATCH_TURNS = 4_000
 _BATCH_BYTES = 8 * 1024 * 1024
 _RETRY_SECONDS = 2.0
 _PARTS = ("turns", "vocabulary")
+_IN_USE = "in-use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Follower:
         self._folder = folder
         self._beside = folder.with_name(folder.name + ".building")
         self._engine: TantivyIndex | None = None
+        self._released: TantivyIndex | None = None  # given up, and still searched until the next one is there
         self._stopping = threading.Event()
         self._progress = Progress(False, "the index is being opened", 0, 0)
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
@@ -72,6 +76,12 @@ class Follower:
         """How far the index has come."""
         return self._progress
 
+    @property
+    def held(self) -> tuple[int, int] | None:
+        """How many documents and words the index holds; None while there is none."""
+        engine = self._engine or self._released
+        return (engine.documents, engine.vocabulary.size) if engine is not None else None
+
     def start(self) -> None:
         """Begins to follow."""
         self._thread.start()
@@ -84,6 +94,7 @@ class Follower:
             self._thread.join()
         if self._engine is not None:
             self._engine.close()
+            (self._folder / _IN_USE).unlink(missing_ok=True)
 
     # -- the thread
 
@@ -112,7 +123,9 @@ class Follower:
         engine, self._engine = self._engine, None
         if engine is not None and engine.answers():
             engine.release()
+            self._released = engine
             return
+        self._released = None
         self._live.use(None)
         self._progress = Progress(False, "the index has failed and will be rebuilt", 0, 0)
         _remove(self._folder)
@@ -122,6 +135,8 @@ class Follower:
         if engine is None:
             return
         self._engine = engine
+        with suppress(OSError):  # on a full disk a later start does not look, as after a good end
+            (self._folder / _IN_USE).touch()
         why = "the index takes in what was written since"
         self._catch_up(engine, why)
         self._live.expect(engine.head)
@@ -129,6 +144,7 @@ class Follower:
         if self._stopping.is_set():  # it may lack turns
             return
         self._live.use(engine)
+        self._released = None
         self._progress = Progress(True, "", engine.head, engine.head)
         while not self._stopping.is_set():
             self._live.wait_for_work(LAG_SECONDS)
@@ -165,7 +181,7 @@ class Follower:
             return self._documents.of(place)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told
             log.error("a turn cannot be searched", number=place.turn.number, error=type(error).__name__)  # noqa: TRY400 - it may hold text
-            return self._documents.of(place, {(place.turn.role, place.turn.parts): NO_WORDS})
+            return self._documents.wordless(place)
 
     # -- the folder
 
@@ -180,6 +196,8 @@ class Follower:
             for part in _PARTS:
                 # tantivy takes a folder without this file for a new index, and one half would lack what the other holds.
                 (self._folder / part / "meta.json").stat()
+            if self._unsound():
+                return None
             engine = TantivyIndex(self._folder)
         except FileNotFoundError:
             return None
@@ -191,6 +209,16 @@ class Follower:
             engine.close()
             return None
         return engine
+
+    def _unsound(self) -> bool:
+        """Tells whether an index that was not closed is not as it was written; reads the whole of it."""
+        if not (self._folder / _IN_USE).exists():
+            return False
+        self._progress = Progress(False, "the index is being checked", 0, 0)
+        started = time.monotonic()
+        found = [path for part in _PARTS if (path := unsound_file(self._folder / part)) is not None]
+        log.info("index checked", sound=not found, seconds=round(time.monotonic() - started, 3))
+        return bool(found)
 
     def _rebuilt(self) -> TantivyIndex | None:
         """Builds the index in a folder beside and swaps it in; None if told to stop meanwhile."""

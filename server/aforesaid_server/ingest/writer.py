@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from aforesaid.model import Turn
 from aforesaid_server.access import Access, Call, Who, joined, no_such_agent
@@ -99,6 +100,7 @@ class Writer:
 
     def import_batch(self, call: Call, items: Sequence[ImportItem], tally: ImportTally) -> None:
         """Takes turns of many conversations in one transaction and counts them. The index follows."""
+        self._access.confirm(call)  # a stream may go on for long after its token was looked at
         appends = []
         kept: list[ImportItem] = []
         for item in items:
@@ -131,7 +133,7 @@ class Writer:
         key = self._access.writable(who, agent.agent_id, scope, "agent.agent_id", agent.parent_agent_id)
         if key.pk is None and agent.agent_id != who.agent_id:  # an agent that makes itself gets no role and no parent of its choice
             role = agent.role if not who.is_agent else ""
-            key = AgentKey(key.agent_id, key.scope, None, agent.name, role, agent.parent_agent_id)
+            key = replace(key, name=agent.name, role=role, parent_agent_id=agent.parent_agent_id)
         turns = self._prepared(conversation.turns, "turns")
         return Append(key, conversation.conversation_id, turns, conversation.title, conversation.source)
 
@@ -172,27 +174,22 @@ class Writer:
         if unknown := mask - {"name", "role", "archived", "parent_agent_id", "scope"}:
             raise InvalidArgument("update_mask", f"{min(unknown)} is not a field that can change")
         if who.is_agent:
-            self._check_own_name(who, agent.agent_id, mask, request.scope)
+            self._access.writable(who, agent.agent_id, request.scope, "agent.agent_id")
+            self._access.check_change(who, mask)
         narrower = joined(request.scope, agent.scope) if "scope" in mask else request.scope
         if narrower is None:
             raise InvalidArgument("agent.scope", "contradicts the scope of the request")
         key = self._key(who, call, agent.agent_id, narrower)
         if "scope" in mask and key.pk is not None and dict(key.scope) != dict(joined(key.scope, agent.scope) or {}):
             raise InvalidArgument("agent.scope", "never changes")
-        return self._store.update_agent(
+        changed = self._store.update_agent(
             key,
             name=agent.name if "name" in mask else None,
             role=agent.role if "role" in mask else None,
             archived=agent.archived if "archived" in mask else None,
             parent_agent_id=agent.parent_agent_id if "parent_agent_id" in mask else None,
         )
-
-    def _check_own_name(self, who: Who, agent_id: str, mask: frozenset[str], scope: Scope) -> None:
-        key = self._access.writable(who, agent_id, scope, "agent.agent_id")
-        if key.agent_id != who.agent_id:
-            raise PermissionDenied("agent.agent_id: an agent may change its own name only")
-        if mask - {"name"}:
-            raise PermissionDenied(f"update_mask: an agent may change its own name, not its {min(mask - {'name'})}")
+        return self._access.seen_by(who, changed)
 
     def _key(self, who: Who, call: Call, agent_id: str, scope: Scope) -> AgentKey:
         if scope and not who.is_agent:

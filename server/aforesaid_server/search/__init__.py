@@ -29,6 +29,8 @@ class SearchRequest:
     as_typed: bool = False
     around: int = 0
     every_agent: bool = False
+    newest: bool = False
+    include_own_searches: bool = False
     reason: str = ""
     scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
 

@@ -1,6 +1,7 @@
 """Where each list of a search goes on: what a page token of SearchTranscripts holds.
 
-Sort keys, not offsets: tokens survive restarts, rebuilds and writes. `paging.py` seals them.
+Sort keys (tier or step, bytes and number; with ORDER_NEWEST the time too), not offsets: tokens survive restarts, rebuilds and
+writes. `paging.py` seals them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ class Position:
     partial: tuple[Share, ...] | None = None
 
     def pack(self) -> bytes:
-        """Returns the position as bytes, at most 1,071."""
+        """Returns the position as bytes, at most 1,079."""
+        at = self.matches.at if self.matches is not None else None
         flags = self.matches_done | self.near_done << 1 | (self.partial is not None) << 2
-        flags |= (self.matches is not None) << 3 | (self.near is not None) << 4
+        flags |= (self.matches is not None) << 3 | (self.near is not None) << 4 | (at is not None) << 5
         packed = struct.pack(">B", flags)
+        if at is not None:
+            packed += struct.pack(">q", at)
         for found in (self.matches, self.near):
             if found is not None:
                 packed += struct.pack(">Bq", found.rank, found.key)
@@ -48,13 +52,16 @@ class Position:
     @classmethod
     def unpack(cls, packed: bytes) -> Position:
         """Reads what pack() wrote."""
-        flags, at = packed[0], 1
+        flags, place = packed[0], 1
+        time = None
+        if flags >> 5 & 1:
+            (time,), place = struct.unpack_from(">q", packed, place), place + 8
         founds: list[Found | None] = [None, None]
-        for place, bit in enumerate((3, 4)):
+        for which, bit in enumerate((3, 4)):
             if flags >> bit & 1:
-                rank, key = struct.unpack_from(">Bq", packed, at)
-                founds[place], at = Found(rank, key), at + 9
-        shares = tuple(_share(packed[p : p + _PARTIAL_BYTES]) for p in range(at, len(packed), _PARTIAL_BYTES))
+                rank, key = struct.unpack_from(">Bq", packed, place)
+                founds[which], place = Found(rank, key, None if which else time), place + 9
+        shares = tuple(_share(packed[p : p + _PARTIAL_BYTES]) for p in range(place, len(packed), _PARTIAL_BYTES))
         return cls(founds[0], bool(flags & 1), founds[1], bool(flags & 2), shares if flags & 4 else None)
 
 

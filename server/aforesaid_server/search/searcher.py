@@ -23,7 +23,8 @@ from aforesaid_server.query.judge import Question, match_score, near_score
 from aforesaid_server.query.parse import parse
 from aforesaid_server.search import ContextTurn, Hit, SearchReply, SearchRequest
 from aforesaid_server.search.cursor import Position, Share, shares_of
-from aforesaid_server.search.snippet import Shown, snippet_of
+from aforesaid_server.search.notice import Notices, Searched
+from aforesaid_server.search.snippet import Shown, snippet_of_stretches
 from aforesaid_server.store import Store, StoredTurn, TurnInPlace
 from aforesaid_server.text.transcript import text_of
 
@@ -71,6 +72,7 @@ class Searcher:
         self._audit = audit
         self._seal = seal
         self._documents = documents
+        self._notices = Notices(store, documents.analyser)
 
     def search(self, call: Call, request: SearchRequest) -> SearchReply:
         """Returns one page of the lists."""
@@ -83,9 +85,9 @@ class Searcher:
         around = _Around(self._store, request.around)
         any_word = Shown.ANY_WORD if request.any_word else Shown.MATCHES
         reply = SearchReply(
-            matches=self._hits(call, asked.question, any_word, matches, around),
-            near=self._hits(call, asked.question, Shown.NEAR, near, around),
-            partial=self._hits(call, asked.question, Shown.PARTIAL, partial, around),
+            matches=self._hits(call, asked, any_word, matches, around),
+            near=self._hits(call, asked, Shown.NEAR, near, around),
+            partial=self._hits(call, asked, Shown.PARTIAL, partial, around),
             next_page_token=self._seal.close(position.pack(), asked.bound_to) if position is not None else "",
             notice="",
             turns_pending=pending,
@@ -93,7 +95,7 @@ class Searcher:
         )
         if asked.readable.recorded:
             self._audit.record(call, _reading(asked, [*reply.matches, *reply.near, *reply.partial]))
-        return replace(reply, notice=self._notice(asked, reply, around))
+        return replace(reply, notice=self._notice(call, asked, lists, reply, around))
 
     # -- what is asked
 
@@ -122,7 +124,8 @@ class Searcher:
         conversations = None
         if request.conversation_id:  # several agents may have a conversation of that id
             conversations = frozenset(self._store.conversations_with_id(request.conversation_id, scope, agents))
-        return Reach(scope, agents, conversations, request.roles, request.project, request.since, request.until)
+        own = request.include_own_searches
+        return Reach(scope, agents, conversations, request.roles, request.project, request.since, request.until, own)
 
     # -- the page
 
@@ -134,7 +137,8 @@ class Searcher:
             lists = self._caught_up() if position.partial is None else lists
             shown, position = self._fixed(call, asked, position, lists)
             return shown, [], [], position if position.partial else None
-        matches = self._listed(call, asked, lists.matches, position.matches, position.matches_done, match_score)
+        in_order = lists.newest if asked.request.newest else lists.matches
+        matches = self._listed(call, asked, in_order, position.matches, position.matches_done, match_score)
         position = replace(position, matches=matches.after, matches_done=matches.done)
         if len(matches.turns) >= asked.limit:
             return matches.turns, [], [], position
@@ -192,6 +196,8 @@ class Searcher:
         call.patience.check()
         if position.partial is None:
             weighed = lists.partial(asked.question, asked.reach, every_word=asked.request.any_word, near=near)
+            if asked.request.any_word and asked.request.newest:
+                weighed = sorted(weighed, key=lambda one: (-one.at, -one.number))
             position = replace(position, partial=shares_of([(one.number, one.weight) for one in weighed]))
         rest: Sequence[Share] = position.partial or ()
         shown: list[tuple[TurnInPlace, float]] = []
@@ -213,48 +219,30 @@ class Searcher:
     # -- the answer
 
     def _hits(
-        self, call: Call, question: Question, shown: Shown, listed: Iterable[tuple[TurnInPlace, float]], around: _Around
+        self, call: Call, asked: _Asked, shown: Shown, listed: Iterable[tuple[TurnInPlace, float]], around: _Around
     ) -> tuple[Hit, ...]:
         hits = []
         for place, score in listed:
             call.patience.check()
-            searched = self._documents.searched.text_of(place.turn.role, place.turn.parts)
-            snippet = snippet_of(searched, question, shown, self._documents.analyser)
+            stretches = self._documents.stretches_of(place, own_searches=asked.reach.own_searches)
+            snippet = snippet_of_stretches(stretches, asked.question, shown, self._documents.analyser)
             before, after = around.of(place)
-            hits.append(Hit(place.agent, place.conversation, place.turn, snippet, score, before, after))
+            agent = self._access.seen_by(asked.who, place.agent)
+            hits.append(Hit(agent, place.conversation, place.turn, snippet, score, before, after))
         return tuple(hits)
 
-    def _notice(self, asked: _Asked, reply: SearchReply, around: _Around) -> str:
-        told: list[str] = []
-        query = asked.question.query
-        if query.ignored:
-            told.append(f"Ignored, having no letter or digit: {' '.join(query.ignored)}")
-        if around.left_out:
-            told.append(f"Turns around {around.left_out} of the hits were left out: the reply holds at most 1 MiB of them")
-        if not (reply.matches or reply.near or reply.partial) and not asked.request.page.cursor:
-            told.append(self._why_nothing(asked))
-        if reply.turns_pending:
-            told.append("An import is still being indexed: more may be found soon")
-        return ". ".join(told) + "." if told else ""
-
-    def _why_nothing(self, asked: _Asked) -> str:
-        request, agents = asked.request, asked.readable.agents
-        if asked.who.scope is None:
-            return "Nothing was found: the scope of the request contradicts the caller's"
-        if agents is not None and not self._store.has_turns(agents):
-            whose = request.agent_id or asked.who.agent_id
-            return f"Nothing was found: {whose} has no conversation here"
-        narrowed = [name for name, value in _filters(request).items() if value and name not in ("agent_id", "every_agent", "scope")]
-        narrowing = [name for name in narrowed if name not in ("match", "words", "around")]
-        words = (
-            "any of these words"
-            if request.any_word
-            else "all of these words, or some of them"
-            if asked.question.query.several
-            else "this word"
+    def _notice(self, call: Call, asked: _Asked, lists: Lists, reply: SearchReply, around: _Around) -> str:
+        request, who = asked.request, asked.who
+        searched = Searched(
+            asked.question,
+            asked.reach,
+            any_word=request.any_word,
+            whose=request.agent_id or who.agent_id,
+            conversation_id=request.conversation_id,
+            contradictory=who.scope is None,
+            first_page=not request.page.cursor,
         )
-        looked = " within " + ", ".join(narrowing) if narrowing else ""
-        return f"Nothing was found: no turn that was looked at{looked} says {words}"
+        return self._notices.of(searched, reply, around.left_out, lists, call.patience)
 
 
 class _Around:
@@ -300,9 +288,11 @@ def _filters(request: SearchRequest) -> dict[str, Any]:
         "until": request.until,
         "project": request.project,
         "match": "MATCH_ANY_WORD" if request.any_word else "",
+        "order": "ORDER_NEWEST" if request.newest else "",
         "words": "WORDS_AS_TYPED" if request.as_typed else "",
         "around": request.around,
         "every_agent": request.every_agent,
+        "include_own_searches": request.include_own_searches,
         "scope": dict(request.scope),
     }
     return {name: value for name, value in fields.items() if value not in ("", None, 0, False, [], {})}

@@ -6,11 +6,13 @@ marks and … are not counted. A cut stands at a blank, or between two character
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from typing import NamedTuple
 
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
@@ -21,6 +23,8 @@ WIDTH = 240
 LEAD = 80
 """How far before the first match a snippet begins at most."""
 LONG_STRETCH = 100
+_BEGINNING, _LONG = 16_384, 49_152
+"""Code points of the beginning of a text that is longer than _LONG which are looked at first."""
 _MOST_MARKS = 10_000
 """Of what a turn says more often the first so many are looked at: the window stands among them."""
 OPEN, CLOSE, CUT = "⟦", "⟧", "…"
@@ -35,9 +39,8 @@ class Shown(Enum):
     ANY_WORD = "any word"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A match in the text: `start` and `end` in code points, and which clause it is of."""
+class Mark(NamedTuple):
+    """A match in the text: `start` and `end` in code points, and which clause it is of. A tuple: a text may hold thousands."""
 
     start: int
     end: int
@@ -46,26 +49,84 @@ class Mark:
 
 def snippet_of(searched: str, question: Question, shown: Shown, analyser: Analyser) -> str:
     """Returns the snippet of a turn's searched text."""
-    text = " ".join(searched_part(searched).split()).replace(OPEN, "[").replace(CLOSE, "]")
-    marks = sorted(set(_marks(text, question, shown, analyser)), key=lambda mark: (mark.start, mark.end))
+    return _looked_at(searched, question, shown, analyser).drawn
+
+
+def snippet_of_stretches(stretches: Sequence[str], question: Question, shown: Shown, analyser: Analyser) -> str:
+    """Returns the snippet of a turn between whose stretches something was left out: a window of one of them, the one whose window
+    has the most different clauses, the first of several. A … stands where the turn goes on.
+    """
+    if len(stretches) == 1:
+        return snippet_of(stretches[0], question, shown, analyser)
+    best = _Snippet("", -1)
+    for number, stretch in enumerate(stretches):
+        found = _looked_at(stretch, question, shown, analyser)
+        if found.clauses > best.clauses:
+            before = CUT if number and not found.drawn.startswith(CUT) else ""
+            after = CUT if number < len(stretches) - 1 and not found.drawn.endswith(CUT) else ""
+            best = _Snippet(f"{before}{found.drawn}{after}", found.clauses)
+    return best.drawn
+
+
+@dataclass(frozen=True, slots=True)
+class _Snippet:
+    """A snippet as it is drawn, and how many different clauses are said in it."""
+
+    drawn: str
+    clauses: int
+
+
+def _looked_at(searched: str, question: Question, shown: Shown, analyser: Analyser) -> _Snippet:
+    """Returns the snippet of a text. Where the beginning of a long one has a window with every clause, it is that one."""
+    different = _different(question, shown)
+    if len(searched) > _LONG and (cut := searched.find(" ", _BEGINNING)) >= 0:
+        found, rest = _window_of(searched[:cut], question, different, analyser)
+        if found.clauses == len(different) and _has_room(rest, different):
+            return found
+    return _window_of(searched_part(searched), question, different, analyser)[0]
+
+
+def _window_of(searched: str, question: Question, different: Sequence[_Sought], analyser: Analyser) -> tuple[_Snippet, str]:
+    """Returns the snippet of a text, and the text that follows the longest window from there."""
+    text = " ".join(searched.split()).replace(OPEN, "[").replace(CLOSE, "]")
+    marks = sorted(set(_marks(text, question, different, analyser)))
     begin, end, split = _window(text, marks)
-    return _drawn(text, begin, end, _merged(marks, begin, end, split))
+    clauses = {mark.clause for mark in marks if mark.start >= begin and (mark.end <= end or mark is split)}
+    drawn = _drawn(text, begin, end, _merged(marks, begin, end, split))
+    return _Snippet(drawn, len(clauses)), "" if split else text[begin + WIDTH :]
+
+
+def _has_room(rest: str, different: Sequence[_Sought]) -> bool:
+    """Tells whether a match that begins in the window, of as many words as it may have, ends in the rest of what was looked at."""
+    most = max(len(one.said) for one in different)
+    return len(rest) > LONG_STRETCH and next(islice(re.finditer(r"[^\W_]+", rest), most, None), None) is not None
 
 
 # -- which pieces of the text are matches
 
 
-def _marks(text: str, question: Question, shown: Shown, analyser: Analyser) -> Iterator[Mark]:
-    clauses = _clauses(question, shown)
+class _Sought(NamedTuple):
+    """What is marked of a clause: what it is said by, and letters inside words, empty for none."""
+
+    said: tuple[str, ...]
+    letters: str
+
+
+def _different(question: Question, shown: Shown) -> list[_Sought]:
+    """Returns what is sought, each once: a clause that was typed twice is marked once."""
     terms = question.terms if shown is Shown.NEAR else ()
-    sought = {word for clause in clauses for word in question.sought(clause)}
-    words = sought_words(text, analyser, sought, [term.words[0] for term in terms], as_typed=question.as_typed)
-    # A clause that was typed twice is marked once.
-    different = dict.fromkeys((question.sought(clause), clause.words[0] if clause in terms else "") for clause in clauses)
-    for number, (some, letters) in enumerate(different):
-        yield from islice(_said(words, some, number), _MOST_MARKS)
-        if letters:
-            yield from islice(_letters(words, letters, number), _MOST_MARKS)
+    clauses = _clauses(question, shown)
+    return list(dict.fromkeys(_Sought(question.sought(one), one.words[0] if one in terms else "") for one in clauses))
+
+
+def _marks(text: str, question: Question, different: Sequence[_Sought], analyser: Analyser) -> Iterator[Mark]:
+    sought = {word for one in different for word in one.said}
+    letters = [one.letters for one in different if one.letters]
+    words = sought_words(text, analyser, sought, letters, as_typed=question.as_typed)
+    for number, one in enumerate(different):
+        yield from islice(_said(words, one.said, number), _MOST_MARKS)
+        if one.letters:
+            yield from islice(_letters(words, one.letters, number), _MOST_MARKS)
 
 
 def _clauses(question: Question, shown: Shown) -> Sequence[Clause | Optional]:
@@ -107,7 +168,8 @@ class _Stretches:
         """Returns a match with what is glued to it, up to the blanks; long stretches may be cut, so that they do not count."""
         start, end = self.around(mark.start)
         first = mark.start if end - start >= LONG_STRETCH else start
-        start, end = self.around(max(mark.start, mark.end - 1))
+        if mark.end > end:
+            start, end = self.around(mark.end - 1)
         return first, mark.end if end - start >= LONG_STRETCH else end
 
 

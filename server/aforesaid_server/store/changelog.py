@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from sqlalchemy import Connection, Select, bindparam, select
 
 from aforesaid_server.store import Change, Forget, ForgetConversation, Put
+from aforesaid_server.store.answers import with_answers
 from aforesaid_server.store.rows import AGENT, CONVERSATION, PART, TURN, Values, grouped, in_place, with_agents
 from aforesaid_server.store.tables import agents, changes, conversations, log, parts, turns
 
@@ -95,7 +96,8 @@ def changes_after(connection: Connection, after: int, limit: int, *, budget: int
     if not rows:
         return []
     those = grouped(connection.execute(_PARTS, {"after": after, "last": rows[-1][0]}).all())
-    placed = {turn.turn.number: turn for turn in in_place((row[_NUMBER:] for row in rows if row[_NUMBER] is not None), those)}
+    still_there = in_place((row[_NUMBER:] for row in rows if row[_NUMBER] is not None), those)
+    placed = {turn.turn.number: turn for turn in with_answers(connection, still_there)}
     found: list[Change] = []
     for row in rows:
         number, kind, conversation_pk, turn_number, replaces = row[:_NUMBER]

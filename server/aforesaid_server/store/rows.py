@@ -67,6 +67,7 @@ def in_scope(scope: Scope) -> list[ColumnElement[bool]]:
 # -- agents and conversations
 
 _parents = agents.alias("parents")
+_parents_scopes = scopes.alias("parents_scopes")
 
 AGENT: tuple[ColumnElement[Any], ...] = (
     agents.c.pk,
@@ -77,6 +78,7 @@ AGENT: tuple[ColumnElement[Any], ...] = (
     scopes.c.pairs,
     agents.c.parent_pk,
     func.coalesce(_parents.c.agent_id, ""),
+    _parents_scopes.c.pairs,
 )
 CONVERSATION: tuple[ColumnElement[Any], ...] = (
     conversations.c.pk,
@@ -97,13 +99,16 @@ CONVERSATION: tuple[ColumnElement[Any], ...] = (
 def with_agents(tables: FromClause, *, all_of_them: bool = False) -> FromClause:
     """Returns tables that hold agents joined to what AGENT names besides; `all_of_them` keeps rows without an agent."""
     joined = tables.join(scopes, agents.c.scope_pk == scopes.c.pk, isouter=all_of_them)
-    return joined.outerjoin(_parents, agents.c.parent_pk == _parents.c.pk)
+    joined = joined.outerjoin(_parents, agents.c.parent_pk == _parents.c.pk)
+    return joined.outerjoin(_parents_scopes, _parents.c.scope_pk == _parents_scopes.c.pk)
 
 
 def agent_of(row: Sequence[Any]) -> StoredAgent:
     """Returns the agent in a row of AGENT."""
-    pk, agent_id, name, role, archived, scope, parent_pk, parent_agent_id = row
-    return StoredAgent(pk, agent_id, name, role, archived, scope_of(scope), parent_pk, parent_agent_id)
+    pk, agent_id, name, role, archived, scope, parent_pk, parent_agent_id, parent_scope = row
+    return StoredAgent(
+        pk, agent_id, name, role, archived, scope_of(scope), parent_pk, parent_agent_id, scope_of(parent_scope or "{}")
+    )
 
 
 def conversation_of(row: Sequence[Any]) -> StoredConversation:

@@ -6,7 +6,7 @@ at once, after those that wait.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, Executable, bindparam, select, update
 
@@ -95,6 +95,11 @@ class TurnRows:
         self._each(_ONE_TURN, kept)
         self._each(_ONE_TURN, renumbered)
         self._parts += [row_of_part(new.number, place, part) for _, new in parted for place, part in enumerate(new.parts)]
+
+    def put_again(self, numbers: Mapping[int, int]) -> None:
+        """Has turns, by number, be put by later changes, as nothing but what they are put with has changed."""
+        self.flush()
+        self._each(_ONE_TURN, [{"at": number, "logged": logged} for number, logged in numbers.items()])
 
     def drop(self, numbers: Collection[int]) -> None:
         """Deletes turns with their parts."""

@@ -33,6 +33,17 @@ from aforesaid_server.store import (
     WrittenTurn,
 )
 from aforesaid_server.store.agents import find_or_make
+from aforesaid_server.store.answers import (
+    Calls,
+    Link,
+    answers_of,
+    calls_among,
+    differing,
+    links_in,
+    links_of,
+    result_ids,
+    whose_answers_differ,
+)
 from aforesaid_server.store.changelog import give_head, take_head
 from aforesaid_server.store.naming import name_turns
 from aforesaid_server.store.plan import NOT_ASKED, Plan, Step
@@ -207,7 +218,9 @@ class Transaction:
         self._rows.drop([turn.number for turn in dropped])
         self._rows.move([(old, new) for old, new, _ in kept])
         self._rows.rewrite([entry for entry in kept if entry[2]])
-        return self._settle(talk, forgotten, steps)
+        for turn in dropped:
+            del talk.known[turn.turn_id]
+        return self._settle(talk, forgotten, steps, dropped)
 
     def _plan(self, talk: _Talk, source: Source) -> Plan:
         """Returns the plan of one write. An index holds the project with each turn: where it changes, all are put again."""
@@ -253,21 +266,57 @@ class Transaction:
 
     # -- answering
 
-    def _settle(self, talk: _Talk, forgotten: Sequence[Forget], steps: Sequence[Step]) -> Written:
-        """Puts the steps into the log, lines up the turns that are added, and answers."""
+    def _settle(
+        self, talk: _Talk, forgotten: Sequence[Forget], steps: Sequence[Step], dropped: Sequence[StoredTurn] = ()
+    ) -> Written:
+        """Puts the steps into the log, and the turns whose answers they change, lines up the turns that are added, and answers."""
         log: list[Change] = list(forgotten)
         answers: list[WrittenTurn] = []
+        talk.known |= {step.new.turn_id: step.new for step in steps}
+        olds = [*(step.old for step in steps if step.old is not None), *dropped]
+        ids = differing(olds, [step.new for step in steps])
+        links = self._links(talk, ids.union(*(result_ids(step.new.parts) for step in steps if step.logged)))
+        calls = calls_among(links)
         for step in steps:
-            turn = talk.known[step.new.turn_id] = step.new
+            turn = step.new
             if step.old is None:
                 self._rows.add(turn, step.logged)
             if step.logged:
                 replaced = step.old.number if step.old is not None and step.old.number != turn.number else 0
-                log.append(Put(step.logged, turn.number, replaced, TurnInPlace(turn, talk.stored, talk.agent)))
+                log.append(Put(step.logged, turn.number, replaced, self._in_place(talk, turn, calls)))
             if step.place != NOT_ASKED:
                 answers.append(WrittenTurn(turn, step.outcome, step.place))
+        if ids:
+            again = whose_answers_differ(links, {step.new.turn_id for step in steps}, olds)
+            log += self._put_again(talk, again - {step.new.turn_id for step in steps if step.logged})
         self._rows.log(log, talk.stored.pk)
         return Written(talk.agent, talk.stored, sorted(answers, key=lambda answer: answer.place), log)
+
+    def _in_place(self, talk: _Talk, turn: StoredTurn, calls: Calls) -> TurnInPlace:
+        return TurnInPlace(turn, talk.stored, talk.agent, answers_of(turn.seq, turn.parts, calls))
+
+    def _links(self, talk: _Talk, call_ids: AbstractSet[str]) -> list[Link]:
+        """Returns the calls and results of a conversation that have these ids, as they are now."""
+        if not call_ids:
+            return []
+        found = [link for turn in talk.known.values() for link in links_of(turn) if link.call_id in call_ids]
+        if not talk.complete:
+            stored = links_in(self._connection, talk.stored.pk, call_ids)
+            found += [link for link in stored if link.turn_id not in talk.known]
+        return found
+
+    def _put_again(self, talk: _Talk, turn_ids: AbstractSet[str]) -> list[Put]:
+        """Puts turns that nobody wrote, since their results answer other calls than before."""
+        if not turn_ids:
+            return []
+        again = [talk.known[turn_id] for turn_id in turn_ids if turn_id in talk.known]
+        if len(again) < len(turn_ids):
+            again += turns_by_id(self._connection, talk.stored.pk, [turn_id for turn_id in turn_ids if turn_id not in talk.known])
+        again.sort(key=lambda turn: turn.seq)
+        calls = calls_among(self._links(talk, {call_id for turn in again for call_id in result_ids(turn.parts)}))
+        puts = [Put(self._next(), turn.number, 0, self._in_place(talk, turn, calls)) for turn in again]
+        self._rows.put_again({put.turn_number: put.number for put in puts})
+        return puts
 
     def _finish(self) -> None:
         self._rows.flush()

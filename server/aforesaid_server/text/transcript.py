@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, assert_never
 
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
@@ -155,17 +156,35 @@ def _cut_base64(found: re.Match[str]) -> str:
     return " " if _CAPITAL.search(run) and _SMALL.search(run) and _DIGIT.search(run) else run
 
 
+SEARCH_TOOLS = frozenset({"search_transcripts", "transcript_search", "read_transcript"})
+"""The tools whose calls are searches of transcripts, under any prefix."""
+
+
+@lru_cache(maxsize=4096)
+def is_search_tool(name: str, tools: frozenset[str]) -> bool:
+    """Tells whether a name is one of `tools`, bare or after a prefix that ends in a character which is no letter or digit.
+
+    Case does not count: `mcp__aforesaid__Search_Transcripts` is one, `research_transcripts` and `SearchTranscripts` are others.
+    """
+    folded = name.casefold()
+    return any(folded.endswith(tool) and not folded.removesuffix(tool)[-1:].isalnum() for tool in map(str.casefold, tools))
+
+
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Which parts a deployment searches beside text, tool results and the arguments of tool calls."""
+    """Which parts a deployment searches beside text, tool results and the arguments of tool calls, and the names of search tools,
+    whose calls and results are searched only where own searches are asked for.
+    """
 
     reasoning: bool = False
     system: bool = False
+    search_tools: frozenset[str] = SEARCH_TOOLS
 
     @property
     def fingerprint(self) -> str:
         """Names the choice; an index built under another one is rebuilt."""
-        return f"searched-1 reasoning={self.reasoning} system={self.system}"
+        tools = json.dumps(sorted({tool.casefold() for tool in self.search_tools}))
+        return f"searched-2 reasoning={self.reasoning} system={self.system} search_tools={tools}"
 
     def text_of(self, role: str, parts: Sequence[Part]) -> str:
         """Returns the searched text of a turn: the searched parts in order, of tool calls and JSON the values, joined by
@@ -174,6 +193,29 @@ class Searched:
         if role == "system" and not self.system:
             return ""
         return "\n".join(without_bytes(text) for text in self._texts(parts))
+
+    def own_searches(self, parts: Sequence[Part], answers: Mapping[int, str]) -> frozenset[int]:
+        """Returns the places of the parts that are calls of search tools or their results.
+
+        `answers` names the calls that results answer, by the place of the result.
+        """
+        tools = self.search_tools
+        return frozenset(
+            place
+            for place, part in enumerate(parts)
+            if (isinstance(part, ToolCall) and is_search_tool(part.name, tools))
+            or (isinstance(part, ToolResult) and place in answers and is_search_tool(answers[place], tools))
+        )
+
+    def stretches_of(self, role: str, parts: Sequence[Part], left_out: Collection[int]) -> list[str]:
+        """Returns the searched text without the parts at some places: a text for each stretch of the turn between them."""
+        stretches: list[list[Part]] = [[]]
+        for place, part in enumerate(parts):
+            if place not in left_out:
+                stretches[-1].append(part)
+            elif stretches[-1]:
+                stretches.append([])
+        return [text for stretch in stretches if (text := self.text_of(role, stretch))]
 
     def _texts(self, parts: Sequence[Part]) -> Iterator[str]:
         for part in parts:

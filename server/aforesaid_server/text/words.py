@@ -26,32 +26,29 @@ INDEXED_BYTES = 262_144
 """Of a turn, the first so many UTF-8 bytes of its folded words, joined by blanks, are searched; a word cut there is not."""
 
 JOINERS = "\u00ad\u200c\u200d\u2060\ufeff"
-_VARIATION_SELECTORS = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x180B, 0x180C, 0x180D, 0x180F]
-_DROPPED: dict[int, str | None] = {**{ord(c): None for c in JOINERS}, **dict.fromkeys(_VARIATION_SELECTORS), 0x200B: " "}
-"""Dropped before anything else, so that they never split a word. U+200B does split."""
+_DROPPED = re.compile(f"[{JOINERS}\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180d\u180f]+")
+"""Joiners and variation selectors, dropped before anything else, so that they never split a word. U+200B does split."""
 
 # Latin letters that carry no mark of their own after decomposition and yet are typed without.
-_PLAIN_LETTERS = str.maketrans(
-    {
-        "ı": "i",
-        "æ": "ae",
-        "Æ": "AE",
-        "œ": "oe",
-        "Œ": "OE",
-        "ø": "o",
-        "Ø": "O",
-        "đ": "d",
-        "Đ": "D",
-        "ð": "d",
-        "Ð": "D",
-        "ł": "l",
-        "Ł": "L",
-        "þ": "th",
-        "Þ": "TH",
-        "ħ": "h",
-        "Ħ": "H",
-    }
-)
+_PLAIN_LETTERS = {
+    "ı": "i",
+    "æ": "ae",
+    "Æ": "AE",
+    "œ": "oe",
+    "Œ": "OE",
+    "ø": "o",
+    "Ø": "O",
+    "đ": "d",
+    "Đ": "D",
+    "ð": "d",
+    "Ð": "D",
+    "ł": "l",
+    "Ł": "L",
+    "þ": "th",
+    "Þ": "TH",
+    "ħ": "h",
+    "Ħ": "H",
+}
 
 _SPACELESS_RANGES = (
     (0x0E01, 0x0EFF),  # Thai, Lao
@@ -95,24 +92,36 @@ def _ranges(points: Iterable[int]) -> str:
     return "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in found)
 
 
+def _one_of(points: Iterable[int]) -> str:
+    """Writes a pattern of one of some code points: a class of those below U+10000, which Python looks up at once, and only where a
+    character from above stands one of the others (all marks in one class are gone through, 0.25 µs a character).
+    """
+    some = list(points)
+    low, high = _ranges(p for p in some if p < _ABOVE), _ranges(p for p in some if p >= _ABOVE)
+    return f"(?:[{low}]|(?=[{_ABOVE_RANGE}])[{high}])" if high else f"[{low}]"
+
+
+_ABOVE = 0x10000
+_ABOVE_RANGE = "\U00010000-\U0010ffff"
 _CATEGORIES = [unicodedata.category(chr(point)) for point in range(sys.maxunicode + 1)]
 _IN_SPACELESS = {point for low, high in _SPACELESS_RANGES for point in range(low, high + 1)}
-MARKS = _ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M")
-"""All marks, as the inside of a regular expression's class."""
+MARK = _one_of(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M")
+"""Any mark, as a regular expression."""
+_LOW_MARKS = _ranges(p for p, kind in enumerate(_CATEGORIES[:_ABOVE]) if kind[0] == "M")
 _DIACRITICS = re.compile(f"[{_ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == 'M' and _is_diacritic(p))}]+")
-_ALONE = _ranges(p for p in sorted(_IN_SPACELESS) if _CATEGORIES[p][0] in "LN")
-_JOINED_MARKS = _ranges(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M" and p not in _IN_SPACELESS)
+_ALONE = _one_of(p for p in sorted(_IN_SPACELESS) if _CATEGORIES[p][0] in "LN")
+_JOINED_MARK = _one_of(p for p, kind in enumerate(_CATEGORIES) if kind[0] == "M" and p not in _IN_SPACELESS)
 del _CATEGORIES
 
 # Of a word: letters and digits, then marks and more of them. `\w` but for `_` is the letters and digits, and quicker than naming
 # them (0.13 µs a character of Cyrillic against 0.26).
 _LETTERS = f"[^\\W_{_ranges(sorted(_IN_SPACELESS))}]"
-_RUN = f"{_LETTERS}++(?:[{_JOINED_MARKS}]++{_LETTERS}*+)*+"
+_RUN = f"{_LETTERS}++(?:{_JOINED_MARK}++{_LETTERS}*+)*+"
 # A run; a spaceless character with the marks that follow it; marks, then a run. Marks are looked at where they begin and never
 # given back, so that it is linear on any input: 8,000 marks in a row cost 43 seconds without.
-_WORD = re.compile(f"{_RUN}|[{_ALONE}][{MARKS}]*+|(?<![{_JOINED_MARKS}])[{_JOINED_MARKS}]++{_RUN}")
+_WORD = re.compile(f"{_RUN}|{_ALONE}{MARK}*+|(?={_JOINED_MARK})(?<!{_JOINED_MARK}){_JOINED_MARK}++{_RUN}")
 _ASCII_WORD = re.compile("[a-z0-9]+")
-_SPACELESS = re.compile(f"[{_ALONE}][{MARKS}]*+")
+_SPACELESS = re.compile(f"{_ALONE}{MARK}*+")
 _ASCII_BLANKS = {point: " " for point in range(128) if not chr(point).isalnum()}
 
 # A token with a sign in it. Tried at the starts of tokens only and never gives back what it took: linear on any input.
@@ -130,12 +139,13 @@ SHORTEST_PART = 3
 # Normalising sorts each run of marks, in time quadratic in its length: 80,000 marks cost 17 seconds. Unicode's stream-safe form
 # (UAX #15, section 13) cuts runs after 30 by this joiner, which is a diacritic and so not there otherwise.
 _CUT_OF_MARKS = "\u034f"
-_LONG_MARKS = re.compile(f"([{MARKS}\uff9e\uff9f]{{30}})(?=[{MARKS}\uff9e\uff9f])")
+_LONG_MARKS = re.compile(f"((?:{MARK}|[\uff9e\uff9f]){{30}})(?={MARK}|[\uff9e\uff9f])")
+_MAY_BE_LONG_MARKS = re.compile(f"[{_LOW_MARKS}\uff9e\uff9f{_ABOVE_RANGE}]{{31}}")
 
 
 def _normalised(form: Literal["NFC", "NFKD"], text: str) -> str:
     """Normalises a text in time linear in its length."""
-    cut = _LONG_MARKS.sub(rf"\1{_CUT_OF_MARKS}", text)
+    cut = _LONG_MARKS.sub(rf"\1{_CUT_OF_MARKS}", text) if _MAY_BE_LONG_MARKS.search(text) else text
     done = unicodedata.normalize(form, cut)
     return done if len(cut) == len(text) else done.replace(_CUT_OF_MARKS, "")
 
@@ -144,13 +154,21 @@ def bare(text: str) -> str:
     """Returns the text normalised and without diacritics, letter case still there."""
     if text.isascii():
         return text
-    stripped = _DIACRITICS.sub("", _normalised("NFKD", text.translate(_DROPPED)))
-    return _normalised("NFC", stripped.translate(_PLAIN_LETTERS))
+    kept = _DROPPED.sub("", text.replace("\u200b", " "))
+    return _normalised("NFC", _in_plain_letters(_DIACRITICS.sub("", _normalised("NFKD", kept))))
+
+
+def _in_plain_letters(text: str) -> str:
+    """Returns a text with its _PLAIN_LETTERS replaced: asking for each of them costs a hundredth of `translate`."""
+    for letter, plain in _PLAIN_LETTERS.items():
+        if letter in text:
+            text = text.replace(letter, plain)
+    return text
 
 
 def _casefold(text: str) -> str:
     """Folds the case of a bare text."""
-    return text.lower() if text.isascii() else _normalised("NFC", text.casefold().translate(_PLAIN_LETTERS))
+    return text.lower() if text.isascii() else _normalised("NFC", _in_plain_letters(text.casefold()))
 
 
 def fold(text: str) -> str:
@@ -178,14 +196,18 @@ def words_of(text: str) -> list[str]:
     return words_of_folded(fold(text))
 
 
-def _indexed(words: list[str]) -> int:
-    """Counts the words, from the first on, that fit into INDEXED_BYTES joined by blanks."""
+def _indexed(words: list[str], most: int) -> int:
+    """Counts the words, from the first on, that fit into so many bytes joined by blanks."""
     size = -1
     for count, word in enumerate(words):
-        size += 1 + (len(word) if word.isascii() else len(word.encode()))
-        if size > INDEXED_BYTES:
+        size += 1 + _bytes_of(word)
+        if size > most:
             return count
     return len(words)
+
+
+def _bytes_of(word: str) -> int:
+    return len(word) if word.isascii() else len(word.encode())
 
 
 def _trimmed(token: str) -> str:
@@ -247,6 +269,8 @@ class TurnWords:
 
 
 NO_WORDS = TurnWords((), (), frozenset(), frozenset())
+GAP = ""
+"""Stands among words where others were left out, so that no phrase runs across: no word is equal to it."""
 
 
 _MOST_STEMS = 100_000
@@ -298,15 +322,42 @@ class Analyser:
 
     def turn(self, searched: str) -> TurnWords:
         """Returns the words of a turn's searched text, cut at INDEXED_BYTES."""
+        return self._turn(searched, INDEXED_BYTES)[0]
+
+    def _turn(self, searched: str, most: int) -> tuple[TurnWords, bool]:
+        """Returns the words of a text, cut at so many bytes, and whether some were cut off."""
         bared = bare(searched)
         folded = _casefold(bared)
         exact = words_of_folded(folded)
         # No character of the folded text makes more than four bytes and a blank.
-        if len(folded) * 5 > INDEXED_BYTES and (count := _indexed(exact)) < len(exact):
+        cut = len(folded) * 5 > most and (count := _indexed(exact, most)) < len(exact)
+        if cut:
             end = _end_of_word(folded, count)
             exact, folded = exact[:count], folded[:end]
             bared = bared[: _end_of_word(bared, count)]
-        return TurnWords(tuple(exact), tuple(self.stems(exact)), frozenset(signed_tokens(folded)), frozenset(_folded_parts(bared)))
+        symbols, parts = frozenset(signed_tokens(folded)), frozenset(_folded_parts(bared))
+        return TurnWords(tuple(exact), tuple(self.stems(exact)), symbols, parts), cut
+
+    def turn_of_stretches(self, stretches: Iterable[str]) -> TurnWords:
+        """Returns the words of a turn of whose searched text only stretches count, a GAP between two of them; all together are cut
+        at INDEXED_BYTES.
+        """
+        exact: list[str] = []
+        stems: list[str] = []
+        symbols: set[str] = set()
+        parts: set[str] = set()
+        left = INDEXED_BYTES
+        for stretch in stretches:
+            words, cut = self._turn(stretch, left)
+            if words.exact:
+                exact += [GAP, *words.exact] if exact else words.exact
+                stems += [GAP, *words.stems] if stems else words.stems
+            symbols |= words.symbols
+            parts |= words.parts
+            left -= sum(map(_bytes_of, words.exact)) + len(words.exact)
+            if cut or left <= 0:
+                break
+        return TurnWords(tuple(exact), tuple(stems), frozenset(symbols), frozenset(parts))
 
 
 def _end_of_word(text: str, count: int) -> int:
@@ -324,7 +375,7 @@ def word_spans(folded: str) -> Iterator[tuple[int, int]]:
     size = -1
     for found in (_ASCII_WORD if folded.isascii() else _WORD).finditer(folded):
         word = found.group()
-        size += 1 + (len(word) if word.isascii() else len(word.encode()))
+        size += 1 + _bytes_of(word)
         if size > INDEXED_BYTES:
             return
         yield found.span()
