@@ -30,12 +30,16 @@ SEARCH = """
 SELECT turns.id, turns.agent_id, turns.conversation_id, turns.turn_id, words.rank, turns.text
 FROM words JOIN turns ON turns.id = words.rowid WHERE words MATCH ? ORDER BY words.rank LIMIT ?
 """
+NEWEST = """
+SELECT turns.id, turns.agent_id, turns.conversation_id, turns.turn_id, turns.created_at, turns.text
+FROM words JOIN turns ON turns.id = words.rowid WHERE words MATCH ? ORDER BY turns.created_at DESC, turns.id DESC LIMIT ?
+"""
 COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
 
 
 @dataclass(frozen=True, slots=True)
 class FtsHit:
-    """A turn that FTS5 found."""
+    """A turn that FTS5 found; `rank` is bm25's, or the time where the newest were asked for."""
 
     number: int
     agent_id: str
@@ -77,9 +81,9 @@ class Fts5:
         self._database.execute("INSERT INTO words (words) VALUES ('optimize')")
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def search(self, expression: str, limit: int = 20) -> list[FtsHit]:
-        """Gives the best turns by bm25, with their texts."""
-        rows = self._database.execute(SEARCH, (expression, limit)).fetchall()
+    def search(self, expression: str, limit: int = 20, *, newest: bool = False) -> list[FtsHit]:
+        """Gives the best turns by bm25, or the newest, with their texts."""
+        rows = self._database.execute(NEWEST if newest else SEARCH, (expression, limit)).fetchall()
         return [FtsHit(number, agent_id, turn_id, rank, text) for number, agent_id, _, turn_id, rank, text in rows]
 
     def count(self, expression: str) -> int:

@@ -125,11 +125,14 @@ class Service:
                 raise ServiceError(f"the index is still {pending} turns behind after {SETTLE_SECONDS} seconds")
             time.sleep(POLL_SECONDS)
 
-    def search(self, query: str, agent_id: str = "", *, of_agent: str = "", limit: int = 20, cursor: str = "") -> Page:
+    def search(
+        self, query: str, agent_id: str = "", *, of_agent: str = "", limit: int = 20, cursor: str = "", newest: bool = False
+    ) -> Page:
         """Asks for one page: as the user, or as the agent named; `of_agent` names whose turns, which is put on record."""
         headers = {"Content-Type": "application/json"} | ({"X-Agent-Id": agent_id} if agent_id else {})
         pagination = {"limit": limit} | ({"cursor": cursor} if cursor else {})
         body = {"query": query, "pagination": pagination} | ({"agentId": of_agent} if of_agent else {})
+        body |= {"order": "ORDER_NEWEST"} if newest else {}
         told = self._post(SEARCH_PATH, json.dumps(body), headers)
         return Page(
             matches=len(told.get("matches", ())),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from random import Random
@@ -39,16 +39,19 @@ class Kind(Enum):
     ONE_AGENT = "common word, one agent of 1,000"
     RARE_WORD = "rare word (looks for near ones too)"
     QUESTION = "question (any of its words)"
+    NEWEST_MIDDLE = "middle word, newest first"
+    NEWEST_COMMON = "common word, newest first"
 
 
 @dataclass(frozen=True, slots=True)
 class BenchQuery:
-    """One search: our syntax, FTS5's, and the agent that searches its own turns, if it is one."""
+    """One search: our syntax, FTS5's, the agent that searches its own turns, if it is one, and whether the newest come first."""
 
     kind: Kind
     text: str
     expression: str
     agent_id: str = ""
+    newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ def queries(corpus: Corpus, each: int, sample: int = SAMPLE) -> list[BenchQuery]
         Kind.ONE_AGENT: draw.one_agent,
         Kind.RARE_WORD: draw.rare_word,
         Kind.QUESTION: draw.question,
+        Kind.NEWEST_MIDDLE: draw.newest_middle,
+        Kind.NEWEST_COMMON: draw.newest_common,
     }
     return [makers[kind]() for kind in Kind for _ in range(each)]
 
@@ -144,6 +149,14 @@ class Draw:
         asked = self._random.sample(QUESTION_WORDS, 3)
         text = f"{asked[0]} {asked[1]} {words[0]} {words[1]} {asked[2]} {words[2]} {words[3]}?"
         return BenchQuery(Kind.QUESTION, text, fts5.any_word(words))
+
+    def newest_middle(self) -> BenchQuery:
+        """A middle word by time."""
+        return replace(self.middle_word(), kind=Kind.NEWEST_MIDDLE, newest=True)
+
+    def newest_common(self) -> BenchQuery:
+        """A common word by time."""
+        return replace(self.common_word(), kind=Kind.NEWEST_COMMON, newest=True)
 
     def _between(self, shares: tuple[float, float]) -> list[str]:
         # Sorted: the order of a Counter is that of sets of str, which changes from process to process.

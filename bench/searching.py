@@ -134,17 +134,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def over_http(service: Service) -> Side:
     """Makes the service a side."""
-    return Side("aforesaid", lambda query: service.search(query.text, query.agent_id, limit=LIMIT).hits, service.clock())
+    return Side(
+        "aforesaid",
+        lambda query: service.search(query.text, query.agent_id, limit=LIMIT, newest=query.newest).hits,
+        service.clock(),
+    )
 
 
 def in_process(core: InProcess) -> Side:
     """Makes the core a side; whatever threads it uses count."""
-    return Side("its core", lambda query: core.search(query.text, query.agent_id, limit=LIMIT), time.process_time_ns)
+    return Side(
+        "its core", lambda query: core.search(query.text, query.agent_id, limit=LIMIT, newest=query.newest), time.process_time_ns
+    )
 
 
 def in_fts5(fts5: Fts5) -> Side:
     """Makes FTS5 a side; it works in the thread that asks, and those of the core beside it do not count."""
-    return Side("FTS5", lambda query: len(fts5.search(query.expression, LIMIT)), time.thread_time_ns)
+    return Side("FTS5", lambda query: len(fts5.search(query.expression, LIMIT, newest=query.newest)), time.thread_time_ns)
 
 
 def found_by(service: Service) -> Counter:

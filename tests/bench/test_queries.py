@@ -61,6 +61,8 @@ def test_kinds_say_how_many_turns_say_a_word(asked: list[BenchQuery], turns: lis
 
     assert all(share(query) >= 0.2 for query in of(asked, Kind.COMMON_WORD))
     assert all(0.005 <= share(query) <= 0.05 for query in of(asked, Kind.MIDDLE_WORD))
+    assert all(share(query) >= 0.2 and query.newest for query in of(asked, Kind.NEWEST_COMMON))
+    assert all(0.005 <= share(query) <= 0.05 and query.newest for query in of(asked, Kind.NEWEST_MIDDLE))
     assert all(share(query) == 1 / TURNS for query in of(asked, Kind.RARE_WORD))
 
 
@@ -74,10 +76,10 @@ def test_three_words_and_phrases_stand_together_in_some_turn(asked: list[BenchQu
 
 def test_fts5_finds_what_is_asked_for(asked: list[BenchQuery], fts5: Fts5) -> None:
     for query in asked:
-        hits = fts5.search(query.expression)
+        hits = fts5.search(query.expression, newest=query.newest)
         assert hits, query
         assert len(hits) <= 20
-        assert [hit.rank for hit in hits] == sorted(hit.rank for hit in hits)
+        assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=query.newest)
         if query.kind is Kind.ONE_AGENT:
             assert query.agent_id not in BIGGEST_AGENTS
             assert {hit.agent_id for hit in hits} == {query.agent_id}
