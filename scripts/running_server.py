@@ -29,13 +29,16 @@ class ServerNotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that serves. `url` is its Connect door, `grpc` its gRPC target, `log` the file of its output, if not the console."""
+    """A server that serves. `url` is its Connect door, `grpc` its gRPC target, `log` the file of its output, if not the console;
+    `metrics` where its metrics are, if a setting wants them.
+    """
 
     url: str
     grpc: str
     data: Path
     log: Path | None
     process: subprocess.Popen[bytes]
+    metrics: str = ""
 
     def stop(self, seconds: float = 60.0) -> int:
         """Asks it to drain and waits; returns its exit code. One that is still there after `seconds` is killed (-9)."""
@@ -92,7 +95,7 @@ def start(
         except BaseException:
             server.stop(10)
             raise
-    return replace(server, url=doors["url"], grpc=doors["grpc"])
+    return replace(server, url=doors["url"], grpc=doors["grpc"], metrics=doors.get("metrics", ""))
 
 
 def wait_for(ready: Path, process: subprocess.Popen[bytes], log: Path | None, seconds: float) -> dict[str, str]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
 
 import click
 
-from aforesaid_server.commands.backup import backup, restore
-from aforesaid_server.commands.serve import serve
+try:
+    from aforesaid_server.commands.backup import backup, restore
+    from aforesaid_server.commands.check import check
+    from aforesaid_server.commands.grant import grant, grants
+    from aforesaid_server.commands.health import health
+    from aforesaid_server.commands.serve import serve
+    from aforesaid_server.commands.token import token
+except ModuleNotFoundError as error:
+    # The client alone has this program too, without what it needs.
+    sys.stderr.write(f"aforesaid-server: {error.name} is missing: install aforesaid[server]\n")
+    sys.exit(2)
 
 
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -23,8 +33,13 @@ def commands() -> None:
 
 
 commands.add_command(serve)
+commands.add_command(check)
+commands.add_command(health)
 commands.add_command(backup)
 commands.add_command(restore)
+commands.add_command(token)
+commands.add_command(grant)
+commands.add_command(grants)
 
 
 def main() -> None:

@@ -1,19 +1,69 @@
 """Who asks, and what that caller may read and write. Access only ever narrows.
 
-`Call` is what a door knows of a caller; `Access` joins it to the stored agents. The rules are contract.md's table of rights and its
-"edges of who": the doors and the use cases never decide by themselves.
+`Call` is what a door knows of a caller; `Access` joins it to the stored agents. `RIGHTS` is the whole of who may do what; the doors
+and the use cases never decide by themselves. A scope is no right: whatever the table says, nobody looks out of its own.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
 
 from aforesaid.model import EMPTY_SCOPE
-from aforesaid_server.errors import InvalidArgument, NotFound, PermissionDenied, Stopped
+from aforesaid_server.errors import InvalidArgument, NotFound, PermissionDenied, Stopped, Unauthenticated
 from aforesaid_server.store import AgentKey, Scope, Store, StoredAgent
+
+
+class Whom(Enum):
+    """With regard to whom a caller may do something, each more than the one before."""
+
+    NOBODY = "nobody"
+    ITSELF = "itself"
+    FAMILY = "itself and its sub-agents"
+    READABLE = "those, and others by its role or by a grant"
+    SCOPE = "everybody in its scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What an agent, and what a user or service, may do by a method.
+
+    `recorded`: reading another goes to the audit log. `fields`: what of an agent an agent may change.
+    """
+
+    agent: Whom
+    user: Whom
+    recorded: bool = False
+    fields: frozenset[str] = frozenset()
+
+
+_READS = Right(agent=Whom.READABLE, user=Whom.SCOPE, recorded=True)
+_IS_TOLD = Right(agent=Whom.READABLE, user=Whom.SCOPE)
+_WRITES = Right(agent=Whom.FAMILY, user=Whom.SCOPE)
+
+# contract.md's table of rights: a row for every method of the proto, which is refused to all without one.
+RIGHTS: Mapping[str, Right] = MappingProxyType(
+    {
+        "SearchTranscripts": _READS,
+        "ReadTranscript": _READS,
+        "ListAgents": _IS_TOLD,
+        "GetAgent": _IS_TOLD,
+        "ListConversations": _IS_TOLD,
+        "GetConversation": _IS_TOLD,
+        "AppendTurns": _WRITES,
+        "WriteConversation": _WRITES,
+        "DeleteConversation": _WRITES,
+        "ImportTurns": _WRITES,
+        "UpdateAgent": Right(agent=Whom.ITSELF, user=Whom.SCOPE, fields=frozenset({"name"})),
+        "ListReads": Right(agent=Whom.ITSELF, user=Whom.SCOPE),
+        "VerifyAudit": Right(agent=Whom.NOBODY, user=Whom.SCOPE),
+    }
+)
+_NONE = Right(agent=Whom.NOBODY, user=Whom.NOBODY)
 
 
 class Patience:
@@ -40,7 +90,7 @@ class Call:
     """One call of a method, as a door sees it: who calls, how, and until when.
 
     `agent_id` is empty for a user or service. `scope` is what the caller is bound to (empty in local mode), before the request
-    narrows it.
+    narrows it. A call with a token has its id in `token_id`, and the pk of the agent that it is bound to, if any, in `agent_pk`.
     `door` is "connect", "grpc-web" or "grpc"; `method` the bare name, such as "SearchTranscripts".
     """
 
@@ -50,6 +100,28 @@ class Call:
     agent_id: str = ""
     scope: Mapping[str, str] = field(default_factory=lambda: EMPTY_SCOPE)
     patience: Patience = field(default_factory=Patience)
+    token_id: str = ""
+    agent_pk: int | None = None
+
+    def naming(self, agent_id: str) -> Call:
+        """Returns the call as made by the agent of that id, if one is given. A token speaks for nobody but whom it is bound to:
+        PermissionDenied is raised for any other agent, and for all where it is a user's or service's.
+        """
+        if not agent_id or agent_id == self.agent_id:
+            return self
+        if self.token_id:
+            raise PermissionDenied(f"x-agent-id: the token is not bound to agent {agent_id}")
+        return replace(self, agent_id=agent_id)
+
+    @property
+    def right(self) -> Right:
+        """The method's row of the table."""
+        return RIGHTS.get(self.method, _NONE)
+
+    @property
+    def whom(self) -> Whom:
+        """With regard to whom this caller may do what the method does."""
+        return self.right.agent if self.agent_id else self.right.user
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +129,15 @@ class Who:
     """A caller joined to the stored agents. `agent` is None for a user or service, and for an agent id that no visible agent has.
 
     `scope` is the caller's scope narrowed by the request's; None where the two contradict each other: such a caller sees nothing.
+    `bound` is the caller's before it is narrowed, `right` and `whom` what it may do by the method that it calls.
     """
 
     agent_id: str
     agent: StoredAgent | None
     scope: Scope | None
+    bound: Scope
+    right: Right
+    whom: Whom
 
     @property
     def is_agent(self) -> bool:
@@ -109,6 +185,11 @@ def holds(scope: Scope, pairs: Scope) -> bool:
     return all(scope.get(key) == value for key, value in pairs.items())
 
 
+def no_good_token() -> Unauthenticated:
+    """Returns the one answer for no token and for each that is not good, whatever is wrong with it."""
+    return Unauthenticated("authorization: a bearer token that is good is required")
+
+
 def no_such_agent(agent_id: str) -> NotFound:
     """Returns the one answer for an agent that is not there and for one that the caller may not see."""
     return NotFound(f"agent_id: there is no agent {agent_id}")
@@ -126,6 +207,11 @@ def _the_one(found: list[StoredAgent], agent_id: str, field: str) -> StoredAgent
     return found[0] if found else None
 
 
+def _may_not_read() -> PermissionDenied:
+    """Returns the one answer to who may not read others: it says nothing about the target."""
+    return PermissionDenied("agent_id: the caller's role may not read other agents")
+
+
 @dataclass(frozen=True, slots=True)
 class _Named:
     """What an id in a request stands for: the visible agents that have it, and whether it is the caller's or a sub-agent's."""
@@ -139,30 +225,70 @@ class _Named:
         return _the_one(self.found, self.agent_id, field)
 
 
+def _as_targets(named: _Named) -> tuple[tuple[str, int | None], ...]:
+    """Returns what the audit log calls the target: its id, and its pk where one agent is visible."""
+    return ((named.agent_id, named.found[0].pk if len(named.found) == 1 else None),)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
+
+
 class Access:
     """Joins callers to the stored agents and answers what they may do."""
 
-    def __init__(self, store: Store, readers: frozenset[str]) -> None:
+    def __init__(self, store: Store, readers: frozenset[str], *, now: Callable[[], int] = _now) -> None:
         self._store = store
         self._readers = readers
+        self._now = now
+
+    def admit(self, call: Call) -> None:
+        """Raises PermissionDenied where the method is not for callers of this kind at all."""
+        if call.whom is Whom.NOBODY:
+            raise PermissionDenied(f"x-agent-id: {'an agent' if call.agent_id else 'a user'} may not call {call.method}")
+
+    def confirm(self, call: Call) -> None:
+        """Raises Unauthenticated if the token of a call has been revoked or has expired since the call began."""
+        if call.token_id:
+            token = self._store.token(call.token_id)
+            if token is None or not token.good_at(self._now()):
+                raise no_good_token()
 
     def who(self, call: Call, request_scope: Scope) -> Who:
-        """Returns who calls. Raises InvalidArgument if two visible agents share the caller's id and the request's scope does not
-        tell.
+        """Returns who calls. Raises PermissionDenied where the method is not for such callers, and InvalidArgument if two visible
+        agents share the caller's id and the request's scope does not tell.
         """
+        self.admit(call)
         if not call.agent_id:
-            return Who("", None, joined(call.scope, request_scope))
+            return Who("", None, joined(call.scope, request_scope), call.scope, call.right, call.whom)
+        agent = self._calling(call, request_scope)
+        bound = agent.scope if agent else call.scope
+        return Who(call.agent_id, agent, joined(bound, request_scope), bound, call.right, call.whom)
+
+    def _calling(self, call: Call, request_scope: Scope) -> StoredAgent | None:
+        if call.agent_pk is not None:
+            return self._store.agent(call.agent_pk)
         found = self._store.agents_with_id(call.agent_id, call.scope)
         if len(found) > 1:
             found = [agent for agent in found if holds(agent.scope, request_scope)]
         found = _exactly(found, joined(call.scope, request_scope) if request_scope else None)
-        agent = _the_one(found, call.agent_id, "x-agent-id")
-        scope = agent.scope if agent else call.scope
-        return Who(call.agent_id, agent, joined(scope, request_scope))
+        return _the_one(found, call.agent_id, "x-agent-id")
 
     def may_read_others(self, who: Who) -> bool:
-        """Tells whether a caller may read agents that are not its own."""
-        return not who.is_agent or who.role in self._readers
+        """Tells whether a caller may read every agent of its scope, be it by its role."""
+        return who.whom is Whom.SCOPE or (who.whom is Whom.READABLE and who.role in self._readers)
+
+    def granted(self, who: Who) -> frozenset[int]:
+        """Returns the pks of the agents that a caller may read now by grants alone; they are looked up on every call."""
+        if who.agent is None or who.whom is not Whom.READABLE or self.may_read_others(who):
+            return frozenset()
+        return self._store.granted(who.agent.pk, self._now())
+
+    def seen_by(self, who: Who, agent: StoredAgent) -> StoredAgent:
+        """Returns an agent as its record is shown to a caller: without the id of a parent that lies out of the caller's scope."""
+        if agent.parent_pk is None or holds(agent.parent_scope, who.bound):
+            return agent
+        return replace(agent, parent_pk=None, parent_agent_id="")
 
     def family(self, who: Who) -> frozenset[int]:
         """Returns the pks of the agent that calls and its sub-agents."""
@@ -181,9 +307,12 @@ class Access:
         if not who.is_agent:
             return Readable(None, recorded=False)
         own = self.family(who)
-        if every_agent and self.may_read_others(who):
-            return Readable(None, recorded=True, own=own)
-        return Readable(own, recorded=False, own=own)
+        if not every_agent:
+            return Readable(own, recorded=False, own=own)
+        if self.may_read_others(who):
+            return Readable(None, recorded=who.right.recorded, own=own)
+        others = self.granted(who) - own
+        return Readable(own | others, recorded=who.right.recorded and bool(others), own=own)
 
     def _named(self, who: Who, agent_id: str, request_scope: Scope) -> Readable:
         named = self._behind(who, agent_id, request_scope)
@@ -193,16 +322,24 @@ class Access:
                 raise no_such_agent(agent_id)
             pks = frozenset({own.pk} if own else ())
             return Readable(pks, recorded=False, own=pks)
-        targets = ((agent_id, named.found[0].pk if len(named.found) == 1 else None),)
+        targets = _as_targets(named)
         if not self.may_read_others(who):
-            raise Refused(PermissionDenied("agent_id: the caller's role may not read other agents"), targets)
+            named = self._by_grant(who, named)
+            if not named.found:
+                raise Refused(_may_not_read(), targets)
+            targets = _as_targets(named)
         try:
             target = named.one()
         except InvalidArgument as error:
             raise Refused(error, targets) from None
         if target is None:
             raise Refused(no_such_agent(agent_id), targets)
-        return Readable(frozenset({target.pk}), recorded=True, targets=targets)
+        return Readable(frozenset({target.pk}), recorded=who.right.recorded, targets=targets)
+
+    def _by_grant(self, who: Who, named: _Named) -> _Named:
+        """Returns of those behind an id the ones that a grant lets the caller read: of the others it is told nothing."""
+        granted = self.granted(who)
+        return replace(named, found=[agent for agent in named.found if agent.pk in granted])
 
     def _behind(self, who: Who, agent_id: str, request_scope: Scope) -> _Named:
         """Returns what an id stands for. An id of its own stays the caller's where the request's scope hides the agent."""
@@ -221,7 +358,7 @@ class Access:
         """Returns which agents a caller may list: pks, or None for all of its scope."""
         if who.scope is None:
             return frozenset()
-        return None if self.may_read_others(who) else self.family(who)
+        return None if self.may_read_others(who) else self.family(who) | self.granted(who)
 
     def told_of(self, who: Who, agent_id: str, request_scope: Scope) -> StoredAgent:
         """Returns an agent that a caller may be told of; an empty id is the caller itself."""
@@ -230,7 +367,9 @@ class Access:
         agent_id = agent_id or who.agent_id
         named = self._behind(who, agent_id, request_scope)
         if not named.own and not self.may_read_others(who):
-            raise PermissionDenied("agent_id: the caller's role may not read other agents")
+            named = self._by_grant(who, named)
+            if not named.found:
+                raise _may_not_read()
         agent = named.one()
         if agent is None:
             raise no_such_agent(agent_id)
@@ -254,10 +393,42 @@ class Access:
         named = self._behind(who, agent_id, request_scope)
         agent = named.one(field)
         if agent is None:
-            own_child = bool(parent_agent_id) and self._behind(who, parent_agent_id, request_scope).own
-            if not (not who.is_agent or (named.own and who.agent is None) or own_child):
-                raise no_such_agent(agent_id)
-            return AgentKey(agent_id, who.scope)
-        if who.is_agent and not named.own:
+            return self._to_be_made(who, who.scope, agent_id, parent_agent_id)
+        if who.whom is not Whom.SCOPE and not named.own:
             raise PermissionDenied(f"{field}: {agent_id} is not the caller's own agent")
-        return AgentKey(agent_id, agent.scope, agent.pk)
+        if who.whom is Whom.ITSELF and agent_id != who.agent_id:
+            raise PermissionDenied(f"{field}: an agent may change its own name only")
+        return AgentKey(agent_id, agent.scope, agent.pk, within=who.bound)
+
+    def _to_be_made(self, who: Who, scope: Scope, agent_id: str, parent_agent_id: str) -> AgentKey:
+        """Returns an agent that a write makes. Raises NotFound where it would be neither the caller nor a sub-agent of its own."""
+        key = AgentKey(agent_id, scope, within=who.bound)
+        if not who.is_agent or (who.agent is None and who.agent_id in {agent_id, parent_agent_id}):
+            return key
+        # Not the caller's own id: the agent of that id in a narrower scope is somebody else.
+        parent = self._own_parent(who, scope, parent_agent_id) if agent_id != who.agent_id else None
+        if parent is None:
+            raise no_such_agent(agent_id)
+        return replace(key, parent_pk=parent)
+
+    def _own_parent(self, who: Who, scope: Scope, parent_agent_id: str) -> int | None:
+        """Returns the pk of the agent that is meant as parent of one in a scope: the caller itself, or a sub-agent of its own,
+        never another agent of the same id.
+        """
+        if who.agent is None or not parent_agent_id:
+            return None
+        if parent_agent_id == who.agent_id:
+            return who.agent.pk
+        family = self.family(who)
+        found = [
+            agent
+            for agent in self._store.agents_with_id(parent_agent_id, who.agent.scope)
+            if agent.pk in family and holds(scope, agent.scope)
+        ]
+        return max(found, key=lambda agent: (len(agent.scope), -agent.pk)).pk if found else None
+
+    def check_change(self, who: Who, fields: frozenset[str]) -> None:
+        """Raises PermissionDenied for fields of an agent that the caller may not change."""
+        if who.whom is not Whom.SCOPE and fields - who.right.fields:
+            may, first = ", ".join(sorted(who.right.fields)), min(fields - who.right.fields)
+            raise PermissionDenied(f"update_mask: an agent may change its own {may}, not its {first}")

@@ -23,8 +23,8 @@ from typing import Any
 import structlog
 
 from aforesaid.model import EMPTY_SCOPE
-from aforesaid_server.access import Access, Call, Who, holds
-from aforesaid_server.errors import AforesaidError, PermissionDenied, Unavailable
+from aforesaid_server.access import Access, Call, Who, Whom, holds
+from aforesaid_server.errors import AforesaidError, Unavailable
 from aforesaid_server.paging import Page, Seal, binding, limit_of
 from aforesaid_server.store import ReadListing, ReadRow, Scope, Store
 
@@ -91,6 +91,16 @@ class Verification:
     faults: tuple[Fault, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Where the log stood when a check of it began: the number of the table's last record, the head, and what its file said."""
+
+    end: int
+    count: int
+    mac: bytes
+    file: tuple[int, bytes]
+
+
 class HeadFile:
     """The head outside of the table: how many records there are, and the MAC of the last one. Opened anew each time, so that a
     file that was removed or replaced meanwhile is noticed.
@@ -116,6 +126,9 @@ class HeadFile:
             os.fdatasync(file)
         finally:
             os.close(file)
+
+
+_SOMEWHERE = Fault(0, "not as it was written: a caller that no scope binds is told where")
 
 
 def _mac(key: bytes, before: bytes, body: str) -> bytes:
@@ -227,6 +240,7 @@ class Audit:
             "time": self._now(),
             "caller": who.agent_id,
             "caller_pk": who.agent.pk if who.agent else None,
+            "token": call.token_id,
             "scope": dict(scope),
             "role": who.role,
             "targets": reading.targets,
@@ -262,7 +276,7 @@ class Audit:
     def _rows(self, who: Who, agent_id: str, before: int | None, limit: int) -> list[ReadRow]:
         if who.scope is None:
             return []
-        if not who.is_agent:
+        if who.whom is Whom.SCOPE:
             return self._store.reads(who.scope, (agent_id, None) if agent_id else None, before, limit)
         if who.agent is None or agent_id not in ("", who.agent_id):
             return []
@@ -308,25 +322,42 @@ class Audit:
     # -- checking
 
     def verify(self, call: Call) -> Verification:
-        """Checks the whole log. Raises PermissionDenied for an agent."""
-        if call.agent_id:
-            raise PermissionDenied("x-agent-id: agents may not verify the audit log")
-        with self._lock:  # a record is written to the table first and to the head second
-            return self._verify()
+        """Checks the whole log as it stands now; reads are recorded meanwhile. Raises PermissionDenied for an agent.
 
-    def _verify(self) -> Verification:
+        A caller that a scope binds is told how many records of its scope there are and whether the log is intact, no more: numbers
+        and head tell of other scopes.
+        """
+        self._access.admit(call)
+        with self._lock:  # a record is written to the table first and to the head second
+            try:
+                last = self._store.last_read()
+                standing = _Standing(last.number if last else 0, self._count, self._last, self._head.read())
+            except OSError as error:
+                raise Unavailable("the head of the audit log cannot be read") from error
+        found = self._verify(call, standing)
+        if not call.scope:
+            return found
+        return Verification(found.intact, found.records, "", () if found.intact else (_SOMEWHERE,))
+
+    def _verify(self, call: Call, standing: _Standing) -> Verification:
+        """Checks the whole log; counts the records of the caller's scope."""
         faults: list[Fault] = []
-        last, last_mac, records = 0, _GENESIS, 0
+        last, last_mac, looked_at, records = 0, _GENESIS, 0, 0
         sound = True  # whether what the next record says of the one before can be compared
         for row, listing in self._with_listings():
+            if row.number > standing.end:
+                break
+            if not looked_at % _RECORDS_AT_ONCE:
+                call.patience.check()
             missing = range(last + 1, row.number)
             faults += [Fault(number, "missing") for number in missing[:_MOST_FAULTS]]
             problem = self._problem_of(row, listing, last_mac if sound and not missing else None)
             faults += [Fault(row.number, problem)] if problem else []
-            last, last_mac, records, sound = row.number, row.mac, records + 1, not problem
+            last, last_mac, looked_at, sound = row.number, row.mac, looked_at + 1, not problem
+            records += holds(listing.scope, call.scope)
             del faults[_MOST_FAULTS:]
-        faults += self._problems_of_head(last, last_mac)
-        return Verification(not faults, records, last_mac.hex() if records else "", tuple(faults[:_MOST_FAULTS]))
+        faults += self._problems_of_head(last, last_mac, standing)
+        return Verification(not faults, records, last_mac.hex() if looked_at else "", tuple(faults[:_MOST_FAULTS]))
 
     def _with_listings(self) -> Iterator[tuple[ReadRow, ReadListing]]:
         """Yields all records with what they are listed by, which tells a lister nothing of a record where it was removed."""
@@ -353,12 +384,12 @@ class Audit:
             return "altered: it is listed under other agents or another scope"
         return ""
 
-    def _problems_of_head(self, last: int, last_mac: bytes) -> list[Fault]:
-        if last < self._count:
-            return [Fault(number, "cut off") for number in range(last + 1, self._count + 1)[:_MOST_FAULTS]]
-        if last > self._count:
-            return [Fault(self._count + 1, "altered: the head outside of the table does not know it")]
-        known, (count, mac) = hmac.compare_digest(last_mac, self._last), self._head.read()
-        if known and count == self._count and hmac.compare_digest(mac, self._last):
+    def _problems_of_head(self, last: int, last_mac: bytes, standing: _Standing) -> list[Fault]:
+        if last < standing.count:
+            return [Fault(number, "cut off") for number in range(last + 1, standing.count + 1)[:_MOST_FAULTS]]
+        if last > standing.count:
+            return [Fault(standing.count + 1, "altered: the head outside of the table does not know it")]
+        known, (count, mac) = hmac.compare_digest(last_mac, standing.mac), standing.file
+        if known and count == standing.count and hmac.compare_digest(mac, standing.mac):
             return []
         return [Fault(last, "altered: the head outside of the table is another one")]

@@ -11,6 +11,7 @@ The doors translate these once (`api/interceptors.py`). Nothing here holds text 
     ├── FailedPrecondition   the conversation is tombstoned
     ├── ResourceExhausted    a size limit
     ├── Unavailable          store, index or audit log cannot answer; retry
+    ├── TooSlow              what the caller is to send does not come
     └── Stopped              the caller hung up or the deadline passed
 """
 
@@ -30,6 +31,7 @@ class Code(Enum):
     FAILED_PRECONDITION = "failed_precondition"
     RESOURCE_EXHAUSTED = "resource_exhausted"
     UNAVAILABLE = "unavailable"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
     CANCELED = "canceled"
 
 
@@ -94,6 +96,12 @@ class Unavailable(AforesaidError):
     """Store, index or audit log cannot answer; retrying is right."""
 
     code = Code.UNAVAILABLE
+
+
+class TooSlow(AforesaidError):
+    """What the caller is to send does not come."""
+
+    code = Code.DEADLINE_EXCEEDED
 
 
 class Stopped(AforesaidError):

@@ -1,7 +1,7 @@
 """The keys of a deployment: one secret in the data folder, made on first use, and what is derived from it.
 
 Whoever has the secret can read page tokens and rewrite the audit log unseen; the file is its owner's alone. Losing it makes old
-page tokens worthless and the audit log unverifiable, nothing else.
+page tokens and all bearer tokens worthless and the audit log unverifiable, nothing else.
 """
 
 from __future__ import annotations
@@ -14,28 +14,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BYTES = 32
+_USES = (b"aforesaid cursors", b"aforesaid audit", b"aforesaid tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of 32 bytes, one for each use."""
+    """Keys of 32 bytes, one for each of _USES."""
 
     cursors: bytes
     audit: bytes
+    tokens: bytes
 
 
 def keys_in(path: Path) -> Keys:
     """Reads the secret, or makes it. Raises ValueError if the file holds something else."""
-    with contextlib.suppress(FileExistsError):
-        made = path.with_suffix(".new")
-        made.unlink(missing_ok=True)
-        _write(made, secrets.token_bytes(_BYTES))
-        os.link(made, path)  # never replaces a secret, and is there whole or not at all
-    path.with_suffix(".new").unlink(missing_ok=True)
+    if not path.exists():
+        # A command may make it at the moment when a server does: each writes a file of its own.
+        made = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+        try:
+            _write(made, secrets.token_bytes(_BYTES))
+            with contextlib.suppress(FileExistsError):
+                os.link(made, path)  # never replaces a secret, and is there whole or not at all
+        finally:
+            made.unlink(missing_ok=True)
     secret = path.read_bytes()
     if len(secret) != _BYTES:
         raise ValueError(f"{path.name} holds {len(secret)} bytes where a secret has {_BYTES}")
-    return Keys(*(hmac.digest(secret, use, "sha256") for use in (b"aforesaid cursors", b"aforesaid audit")))
+    return Keys(*(hmac.digest(secret, use, "sha256") for use in _USES))
 
 
 def _write(path: Path, data: bytes) -> None:

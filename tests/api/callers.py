@@ -27,16 +27,18 @@ LISTS = ("matches", "near", "partial")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One who asks: `agent_id` empty is the user; `scope` goes into every request that names none."""
+    """One who asks: `agent_id` empty is the user; `scope` goes into every request that names none, `token` with every request."""
 
     door: ConnectDoor
     agent_id: str = ""
     scope: Mapping[str, str] = field(default_factory=dict)
+    token: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that names the agent, percent-encoded."""
-        return {"x-agent-id": quote(self.agent_id, safe="")} if self.agent_id else {}
+        """The header that names the agent, percent-encoded, and the one that carries the token."""
+        named = {"x-agent-id": quote(self.agent_id, safe="")} if self.agent_id else {}
+        return named | ({"authorization": f"Bearer {self.token}"} if self.token else {})
 
     def within(self, **scope: str) -> Caller:
         """The same caller with a scope in each request."""

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -37,7 +38,7 @@ class Service:
     """A service that runs in a thread of its own, with its own event loop."""
 
     def __init__(self, house: House, settings: Settings) -> None:
-        self.url = self.target = ""
+        self.url = self.target = self.metrics_url = ""
         self._house, self._settings = house, settings
         self._ready = threading.Event()
         self._failed: BaseException | None = None
@@ -56,7 +57,7 @@ class Service:
         self._loop, self._signals = asyncio.get_running_loop(), Signals()
         sockets = listen(self._settings.host, self._settings.port)
         async with Doors(self._settings, self._house, sockets, self._signals) as doors:
-            self.url, self.target = doors.url, doors.target
+            self.url, self.target, self.metrics_url = doors.url, doors.target, doors.metrics_url
             self._ready.set()
             await self._signals.first.wait()
 
@@ -114,12 +115,13 @@ class Reply:
 
 
 class ConnectDoor:
-    """Connect over HTTP/1.1, JSON both ways."""
+    """Connect over HTTP/1.1, JSON both ways; `verify` is the CA to trust over TLS."""
 
     name = "connect"
 
-    def __init__(self, url: str) -> None:
-        self.http = httpx.Client(base_url=url, timeout=30)
+    def __init__(self, url: str, verify: Path | None = None) -> None:
+        trusted = ssl.create_default_context(cafile=str(verify)) if verify is not None else True
+        self.http = httpx.Client(base_url=url, timeout=30, verify=trusted)
 
     def call(self, method: str, body: Json, headers: Mapping[str, str] | None = None, timeout: float | None = None) -> Reply:
         """Calls a method."""

@@ -5,13 +5,14 @@ was made is refused.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,12 @@ from tests.faults.serving import readyz, wait_until
 SECONDS = 120
 
 
-def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs `aforesaid-server`."""
+def program(*arguments: str | Path, settings: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs `aforesaid-server`. `settings` are environment variables."""
     return subprocess.run(
         [sys.executable, "-m", "aforesaid_server", *map(str, arguments)],
         cwd=ROOT,
+        env={**os.environ, **(settings or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -208,6 +210,14 @@ def _arrange(backup: Path, how: str) -> None:
             (backup / "backup.json").write_text(json.dumps(listed), "utf-8")
         case "list":
             (backup / "backup.json").write_text("[]", "utf-8")
+
+
+def test_it_needs_none_of_the_settings_that_a_server_must_have(original: Kept, tmp_path: Path) -> None:
+    """As in a container, whose environment is the server's: there, this address is refused without tokens."""
+    beside = {"AFORESAID_DATA": str(original.data), "AFORESAID_HOST": "0.0.0.0"}
+    for arguments in (("backup", tmp_path / "copy"), ("token", "list"), ("grants",)):
+        assert program(*arguments, settings=beside).returncode == 0
+    assert program("serve", settings=beside).returncode == 2
 
 
 def test_a_folder_that_is_served_is_not_restored_into(kept: Kept, start_server: StartServer) -> None:

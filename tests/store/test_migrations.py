@@ -65,7 +65,7 @@ def test_an_unknown_newer_revision_is_refused(path: Path, raw: sqlite3.Connectio
     with pytest.raises(FailedPrecondition) as raised:
         open_sqlite(path)
     assert raised.value.message == (
-        "the store has revision 9999, this version of aforesaid knows none after 0002: use a newer version"
+        "the store has revision 9999, this version of aforesaid knows none after 0003: use a newer version"
     )
     assert path.read_bytes() == before
 

@@ -18,6 +18,7 @@ from aforesaid.agent.v1.audit_service_connect import AuditService
 from aforesaid.agent.v1.conversation_service_connect import ConversationService
 from aforesaid_server.api import Core, convert
 from aforesaid_server.api.importing import Importing
+from aforesaid_server.api.intake import Intake
 from aforesaid_server.api.interceptors import current_call
 from aforesaid_server.api.workers import Workers
 
@@ -84,8 +85,8 @@ class Agents(AgentService):
 class Conversations(ConversationService):
     """Writing."""
 
-    def __init__(self, core: Core, workers: Workers) -> None:
-        self._core, self._workers = core, workers
+    def __init__(self, core: Core, workers: Workers, intake: Intake) -> None:
+        self._core, self._workers, self._intake = core, workers, intake
 
     async def append_turns(self, request: conversations_pb.AppendTurnsRequest, _: Context) -> conversations_pb.AppendTurnsResponse:
         """Appends turns."""
@@ -111,7 +112,7 @@ class Conversations(ConversationService):
     ) -> conversations_pb.ImportTurnsResponse:
         """Takes turns of many conversations."""
         importing = Importing(self._core.writer, self._workers, current_call())
-        async for message in request:
+        async for message in self._intake.in_time(request):
             await importing.take(message)
         return convert.import_response(await importing.finish())
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import re
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
@@ -32,11 +33,13 @@ from aforesaid.agent.v1.audit_service_connect import AuditService
 from aforesaid.agent.v1.conversation_service_connect import ConversationService
 from aforesaid_server.api.codecs import read_binary
 from aforesaid_server.api.health import Health
+from aforesaid_server.api.intake import Intake, count
 from aforesaid_server.api.interceptors import Begun, Checked, Frame, log
 from aforesaid_server.api.log import about
 from aforesaid_server.api.translate import too_large, translated
 from aforesaid_server.api.wire.google.rpc import error_details_pb
 from aforesaid_server.api.wire.google.rpc.status_pb import Status
+from aforesaid_server.errors import InvalidArgument
 
 Context: TypeAlias = RequestContext[Any, Any]
 Servicer: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -47,6 +50,10 @@ _STREAM_TYPES: dict[str, StreamType] = {
     "server_streaming": StreamType.SERVER_STREAM,
     "bidi_streaming": StreamType.BIDI_STREAM,
 }
+# Longer than clients keep idle connections.
+IDLE_MILLISECONDS = 300_000
+# More wait in the client for one of these to end; each may hold a reply that is not read.
+MOST_CALLS_OF_A_CONNECTION = 100
 _TYPES = "type.googleapis.com/"
 _STATUS = {code.value: grpc.StatusCode[code.name if code is not Code.CANCELED else "CANCELLED"] for code in Code}
 
@@ -66,6 +73,7 @@ def grpc_server(
     frame: Frame,
     checked: Checked,
     health: Health,
+    intake: Intake,
     *,
     max_request_bytes: int,
 ) -> grpc.aio.Server:
@@ -82,10 +90,25 @@ def grpc_server(
         # Twice the limit, so that a message that is somewhat too large is refused in our own words; far larger ones in gRPC's.
         ("grpc.max_receive_message_length", 2 * max_request_bytes),
         ("grpc.max_send_message_length", -1),
+        *_patience(intake.seconds),
     )
     server = grpc.aio.server(options=options)
-    server.add_generic_rpc_handlers((Adapter(bound, max_request_bytes),))
+    server.add_generic_rpc_handlers((Adapter(bound, intake, max_request_bytes),))
     return server
+
+
+def _patience(seconds: float) -> Iterable[tuple[str, int]]:
+    """Returns the options that end a connection whose other end says nothing, be it stopped or gone. Clients open another."""
+    half = max(1, round(seconds * 500))
+    return (
+        ("grpc.server_handshake_timeout_ms", 2 * half),
+        ("grpc.max_connection_idle_ms", max(2 * half, IDLE_MILLISECONDS)),
+        ("grpc.keepalive_time_ms", half),
+        ("grpc.keepalive_timeout_ms", half),
+        ("grpc.http2.ping_timeout_ms", half),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.max_concurrent_streams", MOST_CALLS_OF_A_CONNECTION),
+    )
 
 
 def _reflection(*described: Any) -> Iterable[tuple[DescService, object]]:
@@ -118,10 +141,15 @@ def _python_name(method: DescMethod) -> str:
 
 
 class Adapter(grpc.GenericRpcHandler):
-    """Hands calls to the bound functions: bytes in, bytes out, so that what cannot be read is refused in our own words."""
+    """Hands calls to the bound functions: bytes in, bytes out, so that what cannot be read is refused in our own words.
 
-    def __init__(self, bound: Mapping[str, Bound], max_request_bytes: int) -> None:
+    Every method is served as one that takes a stream: else grpc.aio waits without end, and before any of this, for the one message
+    of a caller that hangs.
+    """
+
+    def __init__(self, bound: Mapping[str, Bound], intake: Intake, max_request_bytes: int) -> None:
         self._bound = bound
+        self._intake = intake
         self._max_request_bytes = max_request_bytes
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
@@ -131,20 +159,21 @@ class Adapter(grpc.GenericRpcHandler):
             return None
         match bound.info.stream_type:
             case StreamType.UNARY:
-                return grpc.unary_unary_rpc_method_handler(partial(self._unary, bound))
+                return grpc.stream_unary_rpc_method_handler(partial(self._unary, bound))
             case StreamType.CLIENT_STREAM:
                 return grpc.stream_unary_rpc_method_handler(partial(self._client_stream, bound))
             case StreamType.SERVER_STREAM:
-                return grpc.unary_stream_rpc_method_handler(partial(self._server_stream, bound))
+                return grpc.stream_stream_rpc_method_handler(partial(self._server_stream, bound))
             case StreamType.BIDI_STREAM:
                 return grpc.stream_stream_rpc_method_handler(partial(self._bidi_stream, bound))
 
-    async def _unary(self, bound: Bound, data: bytes, servicer: Servicer) -> bytes:
+    async def _unary(self, bound: Bound, data: AsyncIterator[bytes], servicer: Servicer) -> bytes:
         async def work(ctx: Context) -> Message:
-            request = self._read(bound, data)
-            reply: Message = await (
-                bound.checked.intercept_unary(bound.function, request, ctx) if bound.checked else bound.function(request, ctx)
-            )
+            async with aclosing(self._read_all(bound, data)) as requests:
+                request = await _the_first(requests)
+                reply: Message = await (
+                    bound.checked.intercept_unary(bound.function, request, ctx) if bound.checked else bound.function(request, ctx)
+                )
             return reply
 
         return await self._answered(bound, servicer, work)
@@ -161,15 +190,13 @@ class Adapter(grpc.GenericRpcHandler):
 
         return await self._answered(bound, servicer, work)
 
-    async def _server_stream(self, bound: Bound, data: bytes, servicer: Servicer) -> AsyncIterator[bytes]:
-        async def requests() -> AsyncIterator[bytes]:
-            yield data
-
+    async def _server_stream(self, bound: Bound, data: AsyncIterator[bytes], servicer: Servicer) -> AsyncIterator[bytes]:
         ctx = context_of(bound.info, servicer)
         try:
-            async for request in self._read_all(bound, requests()):
-                async for message in bound.function(request, ctx):
-                    yield message.to_binary()
+            async with aclosing(self._read_all(bound, data)) as requests:
+                request = await _the_first(requests)
+            async for message in bound.function(request, ctx):
+                yield message.to_binary()
         except Exception as error:  # noqa: BLE001 # whatever it is becomes a code
             await self._abort(servicer, ctx, self._plainly(bound, error))
 
@@ -186,9 +213,20 @@ class Adapter(grpc.GenericRpcHandler):
             raise too_large(self._max_request_bytes)
         return read_binary(bound.info.input, data)
 
-    async def _read_all(self, bound: Bound, data: AsyncIterator[bytes]) -> AsyncIterator[Message]:
-        async for one in data:
-            yield self._read(bound, one)
+    async def _read_all(self, bound: Bound, data: AsyncIterator[bytes]) -> AsyncGenerator[Message]:
+        """Yields the messages of a call, each in time; while one is worked on, its bytes count."""
+        intake = self._intake
+        while True:
+            try:
+                one = await intake.wait(anext(data), intake.until())
+            except StopAsyncIteration:
+                return
+            count(len(one))
+            held = intake.take(len(one), 0)
+            try:
+                yield self._read(bound, one)
+            finally:
+                intake.give_back(held)
 
     async def _answered(self, bound: Bound, servicer: Servicer, work: Callable[[Context], Awaitable[Message]]) -> bytes:
         """Does the work of a call with one answer, within its deadline, and sends what goes with the answer."""
@@ -198,8 +236,10 @@ class Adapter(grpc.GenericRpcHandler):
         limit = asyncio.timeout(_seconds_left(servicer))
         try:
             async with limit:
-                begun = await bound.frame.on_start(ctx) if bound.frame is not None else None
-                reply = (await work(ctx)).to_binary()
+                with self._intake.call():
+                    begun = await bound.frame.on_start(ctx) if bound.frame is not None else None
+                    reply = (await work(ctx)).to_binary()
+                self._hold_until_read(reply, servicer)
         except asyncio.CancelledError:
             await self._ended(bound, begun, ctx, ConnectError(Code.CANCELED, ""))
             raise
@@ -211,6 +251,12 @@ class Adapter(grpc.GenericRpcHandler):
         await servicer.send_initial_metadata(_metadata(ctx.response_headers))
         servicer.set_trailing_metadata(_metadata(ctx.response_trailers))
         return reply
+
+    def _hold_until_read(self, reply: bytes, servicer: Servicer) -> None:
+        """Counts a reply for as long as gRPC keeps it for its caller, which no time limit of ours can end."""
+        held = self._intake.take(len(reply), 0)
+        let_go: Any = lambda _: self._intake.give_back(held)  # noqa: E731 # the stubs want a class with a name for its argument
+        servicer.add_done_callback(let_go)
 
     async def _ended(self, bound: Bound, begun: Begun | None, ctx: Context, error: Exception | None) -> ConnectError | None:
         """Ends the frame of a call, if it has begun; returns the error that the caller is to see."""
@@ -241,6 +287,13 @@ class Adapter(grpc.GenericRpcHandler):
         await servicer.send_initial_metadata(headers)
         await servicer.abort(status, error.message, trailers)
         raise AssertionError("abort raises")
+
+
+async def _the_first(messages: AsyncIterator[Message]) -> Message:
+    """Returns the message of a call that has but one. Raises InvalidArgument if there is none."""
+    async for message in messages:
+        return message
+    raise InvalidArgument("request", "the call holds no message")
 
 
 def context_of(info: MethodInfo[Any, Any], servicer: Servicer) -> Context:

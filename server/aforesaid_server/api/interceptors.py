@@ -11,10 +11,10 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import structlog
@@ -24,10 +24,15 @@ from connectrpc.request import Headers, RequestContext
 from protobuf import Message
 
 from aforesaid_server.access import Call, Patience
+from aforesaid_server.api.intake import begin_to_count, received
 from aforesaid_server.api.log import about
 from aforesaid_server.api.rules import Rules
-from aforesaid_server.api.translate import connect_error, translated, unforeseen
+from aforesaid_server.api.translate import translated, unforeseen
 from aforesaid_server.errors import InvalidArgument, Stopped, Unavailable
+
+if TYPE_CHECKING:  # the extra [otel] may be missing
+    from aforesaid_server.api.metrics import Calls
+    from aforesaid_server.api.tracing import Tracing
 
 Req = TypeVar("Req", bound=Message)
 Res = TypeVar("Res")
@@ -35,6 +40,7 @@ Context = RequestContext[Any, Any]
 
 REQUEST_ID = "x-request-id"
 AGENT_ID = "x-agent-id"
+AUTHORIZATION = "authorization"
 MAX_AGENT_ID_BYTES = 512
 
 # What may stand in a log and in an audit record as it came.
@@ -53,10 +59,11 @@ def current_call() -> Call:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call that has begun, at a monotonic second."""
+    """A call that has begun, at a monotonic second, and its span, where it has one."""
 
     call: Call
     at: float
+    span: Any = None
 
 
 class Frame:
@@ -69,38 +76,69 @@ class Frame:
         self.stopping = False
         self._max_request_bytes = max_request_bytes
         self._new_id = new_id
+        # Tells whose a call is, by the values of the header: set where tokens are demanded.
+        self.authenticate: Callable[[Call, Sequence[str]], Awaitable[Call]] | None = None
+        # What else is told of each call: set by whoever counts or traces.
+        self.calls: Calls | None = None
+        self.tracing: Tracing | None = None
 
     async def on_start(self, ctx: Context) -> Begun:
-        """Makes the Call of a request. Raises ConnectError for headers that name no caller."""
+        """Makes the Call of a request. Raises ConnectError for headers that name no caller, or one that has no good token."""
         headers = ctx.request_headers
         given = headers.get(REQUEST_ID, "")
         request_id = given if _SANE_ID.fullmatch(given) else self._new_id()
         ctx.response_headers[REQUEST_ID] = request_id
         left = ctx.timeout_ms
         deadline = time.monotonic() + left / 1000 if left is not None else None
-        begun = Begun(Call(ctx.method.name, door_of(headers), request_id, patience=Patience(deadline)), time.monotonic())
-        try:
-            call = replace(begun.call, agent_id=agent_id_of(headers))
-        except InvalidArgument as error:
-            self._tell(begun, error.code.value)
-            raise connect_error(error) from None
-        _current.set(call)
+        call = Call(ctx.method.name, door_of(headers), request_id, patience=Patience(deadline))
+        begun = Begun(call, time.monotonic(), self.tracing.begin(call, ctx) if self.tracing else None)
+        begin_to_count()
         self.in_flight += 1
         self.idle.clear()
-        return Begun(call, begun.at)
+        try:
+            call = await self._by_whom(call, headers)
+        except asyncio.CancelledError:
+            self._not_begun(begun, ctx, ConnectError(Code.CANCELED, ""))
+            raise
+        except Exception as error:  # noqa: BLE001 # whatever it is becomes a code
+            raise self._not_begun(begun, ctx, error) from None
+        _current.set(call)
+        return replace(begun, call=call)
 
-    async def on_end(self, begun: Begun, ctx: Context, error: Exception | None) -> None:
-        """Writes the line of the log. Raises the ConnectError that the caller is to see, if any."""
+    async def _by_whom(self, call: Call, headers: Headers) -> Call:
+        """Returns a call with its caller; where tokens are demanded nothing else of it is looked at before its token."""
+        if self.authenticate is not None:
+            call = await self.authenticate(call, headers.getall(AUTHORIZATION))
+        return call.naming(agent_id_of(headers))
+
+    def _not_begun(self, begun: Begun, ctx: Context, error: Exception) -> ConnectError:
+        """Ends a call whose caller is not known; returns what it is to see."""
+        self._one_less()
+        seen = self._seen(begun, ctx, error)
+        if seen.code is Code.UNAUTHENTICATED and begun.call.door == "connect":
+            ctx.response_headers["www-authenticate"] = "Bearer"
+        self._tell(begun, ctx, seen.code.value, who="unknown")
+        self._explain(begun, seen, error)
+        return seen
+
+    def _explain(self, begun: Begun, seen: ConnectError, error: Exception) -> None:
+        if seen.code is Code.INTERNAL:
+            log.error("unforeseen", request_id=begun.call.request_id, method=begun.call.method, **about(error))
+
+    def _one_less(self) -> None:
         self.in_flight -= 1
         if not self.in_flight:
             self.idle.set()
+
+    async def on_end(self, begun: Begun, ctx: Context, error: Exception | None) -> None:
+        """Writes the line of the log. Raises the ConnectError that the caller is to see, if any."""
+        self._one_less()
         if error is None:
-            self._tell(begun, "ok")
+            self._tell(begun, ctx, "ok")
             return
         seen = self._seen(begun, ctx, error)
-        self._tell(begun, seen.code.value)
-        if seen.code is Code.INTERNAL:
-            log.error("unforeseen", request_id=begun.call.request_id, method=begun.call.method, **about(error))
+        self._tell(begun, ctx, seen.code.value)
+        self._explain(begun, seen, error)
         raise seen from None
 
     def _seen(self, begun: Begun, ctx: Context, error: Exception) -> ConnectError:
@@ -112,10 +150,24 @@ class Frame:
             error = Unavailable("the service stops: ask again")
         return translated(error, begun.call.request_id, self._max_request_bytes)
 
-    def _tell(self, begun: Begun, code: str) -> None:
-        call = begun.call
-        milliseconds = round((time.monotonic() - begun.at) * 1000, 2)
-        log.info("call", method=call.method, door=call.door, code=code, milliseconds=milliseconds, request_id=call.request_id)
+    def _tell(self, begun: Begun, ctx: Context, code: str, who: str = "") -> None:
+        call, seconds = begun.call, time.monotonic() - begun.at
+        log.info(
+            "call",
+            method=call.method,
+            door=call.door,
+            code=code,
+            milliseconds=round(seconds * 1000, 2),
+            request_id=call.request_id,
+            # Never which agent: an id may be somebody's name, or the path of a folder.
+            who=who or ("agent" if call.agent_id else "user"),
+            **({"token": call.token_id} if call.token_id else {}),
+            request_bytes=received(),
+        )
+        if self.calls is not None:
+            self.calls.ended(call.method, call.door, code, seconds)
+        if self.tracing is not None:
+            self.tracing.end(begun.span, ctx, code)
 
 
 def unwritable(error: Exception) -> ConnectError:

@@ -46,6 +46,8 @@ def _in_our_words(error: ConnectError, max_request_bytes: int) -> ConnectError:
     """Returns an error of the library, which also speaks of deadlines and sizes, in the same words on every door."""
     if error.code is WireCode.RESOURCE_EXHAUSTED:
         return too_large(max_request_bytes)
+    if error.code is WireCode.INTERNAL and error.message.startswith("protocol error: "):
+        return ConnectError(WireCode.INVALID_ARGUMENT, f"request: {error.message.removeprefix('protocol error: ')}")
     if error.code in _BY_LIBRARY:
         return ConnectError(error.code, _BY_LIBRARY[error.code])
     return error

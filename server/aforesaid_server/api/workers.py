@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 from aforesaid_server.access import Call
@@ -51,7 +52,8 @@ async def _run(pool: ThreadPoolExecutor, function: Callable[P, T], *arguments: P
             # A future cannot hold the first: whoever waits would wait for ever. The second it makes anew, without its place.
             raise RuntimeError("from the core") from error
 
-    future = pool.submit(run)
+    # With the context of the call, so that spans of the core know theirs.
+    future = pool.submit(copy_context().run, run)
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:

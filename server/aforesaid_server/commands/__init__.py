@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, get_args
 
 import click
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import SettingsError
 
-from aforesaid_server.settings import Settings
+from aforesaid_server.settings import Folder, Settings
 
 CANNOT_START = 2
 
@@ -28,22 +29,41 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _option(name: str, field: FieldInfo) -> Callable[[Callable[..., None]], Callable[..., None]]:
     default: Any = field.default
-    flag = f"--{name.replace('_', '-')}"
-    text = f"{field.description}  [AFORESAID_{name.upper()}; {_shown(default) or 'none'}]"
-    if isinstance(default, bool):
-        return click.option(f"{flag}/--no-{flag.removeprefix('--')}", name, default=None, help=text)
+    text = f"{field.description}  [AFORESAID_{name.upper()}; {shown(default)}]"
     if isinstance(default, frozenset):
-        return click.option(flag, name, multiple=True, default=None, help=f"{text} May be given several times.")
-    return click.option(flag, name, default=None, metavar=type(default).__name__.upper().removeprefix("POSIX"), help=text)
+        return click.option(flags_of(name, default), name, multiple=True, default=None, help=f"{text} May be given several times.")
+    metavar = None if isinstance(default, bool) else _metavar(field)
+    return click.option(flags_of(name, default), name, default=None, metavar=metavar, help=text)
 
 
-def _shown(default: Any) -> str:
-    return ", ".join(sorted(default)) if isinstance(default, frozenset) else str(default)
+def flags_of(name: str, default: object) -> str:
+    """Returns the flag of a setting, for one that is on or off the two with a slash between."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
+
+
+def shown(default: object) -> str:
+    """Returns a default as people read it."""
+    if isinstance(default, frozenset):
+        default = ", ".join(sorted(default))
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return "none" if text in {"None", ""} else text
+
+
+def _metavar(field: FieldInfo) -> str:
+    """Returns what stands for the value of a setting in the help: its type when it is set, or what it may be."""
+    kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
+    return "|".join(kind.__name__.upper() if isinstance(kind, type) else str(kind) for kind in kinds)
 
 
 def given_settings(flags: dict[str, Any]) -> Settings:
     """Returns the settings from the flags of a command, those that were not given aside, and the environment."""
     return read_settings({name: value for name, value in flags.items() if value is not None and value != ()})
+
+
+def folder_of(data: Path | None) -> Path:
+    """Returns the data folder that a command works on: the one of its flag, else of the environment, else the default."""
+    return (Folder() if data is None else Folder(data=data)).data
 
 
 def read_settings(given: dict[str, Any]) -> Settings:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from aforesaid_server.commands import read_settings, refuse
-from aforesaid_server.settings import Settings
-
-
-def _data_option(command: Callable[..., None]) -> Callable[..., None]:
-    told = f"{Settings.model_fields['data'].description}  [AFORESAID_DATA; {Settings.model_fields['data'].default}]"
-    return click.option("--data", type=click.Path(path_type=Path), help=told)(command)
+from aforesaid_server.commands import folder_of, refuse
+from aforesaid_server.commands.owner import data_option
 
 
 @click.command()
 @click.argument("target", type=click.Path(path_type=Path))
-@_data_option
+@data_option
 def backup(target: Path, data: Path | None) -> None:
     """Copy the data folder into the new folder TARGET, also while a server serves it.
 
@@ -29,7 +23,7 @@ def backup(target: Path, data: Path | None) -> None:
     """
     from aforesaid_server.backup import BackupError, back_up
 
-    folder = _folder(data)
+    folder = folder_of(data)
     os.umask(0o077)
     try:
         made = back_up(folder, target.absolute(), datetime.now(UTC))
@@ -40,7 +34,7 @@ def backup(target: Path, data: Path | None) -> None:
 
 @click.command()
 @click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path))
-@_data_option
+@data_option
 def restore(source: Path, data: Path | None) -> None:
     """Put the backup in the folder BACKUP into a data folder that is new or empty.
 
@@ -49,7 +43,7 @@ def restore(source: Path, data: Path | None) -> None:
     from aforesaid_server.app import StartError, data_folder
     from aforesaid_server.backup import BackupError, checked, put_back
 
-    folder = _folder(data)
+    folder = folder_of(data)
     os.umask(0o077)
     try:
         checked(source)  # before a folder is made
@@ -58,7 +52,3 @@ def restore(source: Path, data: Path | None) -> None:
     except (BackupError, StartError) as error:
         refuse(str(error))
     click.echo(f"{folder}: {made.turns} turns, {made.audit_records} audit records, as of {made.made_at}")
-
-
-def _folder(data: Path | None) -> Path:
-    return read_settings({"data": data} if data is not None else {}).data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import struct
 from collections.abc import Sequence
 
 from aforesaid_server.access import Access, Call, Readable, Refused, Who
@@ -15,6 +15,8 @@ from aforesaid_server.store import Scope, Store, StoredAgent, StoredConversation
 MOST_BYTES = 1_048_576
 """Bytes of text in one reply; one turn always comes whole."""
 _CHUNK = 64
+# What page tokens hold, in a fixed width: the length of a token must not tell how many agents other scopes have.
+_PK, _TIME_AND_PK = struct.Struct(">q"), struct.Struct(">qq")
 
 
 class Reader:
@@ -104,16 +106,20 @@ class Reader:
         bound = binding("ListAgents", call.agent_id, dict(call.scope), dict(scope))
         after = None
         if page.cursor:
-            agent_id, pk = json.loads(self._seal.open(page.cursor, bound))
-            after = (agent_id, pk)
+            opened = self._seal.open(page.cursor, bound)
+            after = (opened[_PK.size :].decode("utf-8", "surrogatepass"), _PK.unpack_from(opened)[0])
         found = self._store.list_agents(who.scope or {}, self._access.listed(who), after, limit + 1)
         shown = found[:limit]
-        token = self._seal.close(json.dumps([shown[-1].agent_id, shown[-1].pk]).encode(), bound) if len(found) > limit else ""
-        return shown, token
+        token = ""
+        if len(found) > limit:
+            last = shown[-1]
+            token = self._seal.close(_PK.pack(last.pk) + last.agent_id.encode("utf-8", "surrogatepass"), bound)
+        return [self._access.seen_by(who, agent) for agent in shown], token
 
     def get_agent(self, call: Call, agent_id: str, scope: Scope) -> StoredAgent:
         """Returns one agent."""
-        return self._access.told_of(self._access.who(call, scope), agent_id, scope)
+        who = self._access.who(call, scope)
+        return self._access.seen_by(who, self._access.told_of(who, agent_id, scope))
 
     # -- conversations
 
@@ -127,14 +133,14 @@ class Reader:
         bound = binding("ListConversations", agent_id, call.agent_id, dict(call.scope), dict(scope))
         after = None
         if page.cursor:
-            updated_at, pk = json.loads(self._seal.open(page.cursor, bound))
+            updated_at, pk = _TIME_AND_PK.unpack(self._seal.open(page.cursor, bound))
             after = (updated_at, pk)
         found = self._store.list_conversations(who.scope or {}, agents, after, limit + 1)
         shown = found[:limit]
         token = ""
         if len(found) > limit:
             last = shown[-1][0]
-            token = self._seal.close(json.dumps([last.updated_at, last.pk]).encode(), bound)
+            token = self._seal.close(_TIME_AND_PK.pack(last.updated_at, last.pk), bound)
         return shown, token
 
     def _conversations_of(self, who: Who, agent_id: str, scope: Scope) -> frozenset[int] | None:

@@ -7,23 +7,28 @@ and that never leaves the service.
 **The change log.** Every change of a turn takes the next number of one log, from 1, without gaps. `Turn.number` is where the
 change that wrote its present text stands there. A follower reads the log from a number on and learns which turns to put and which
 numbers to forget. A turn rewritten with the same text keeps its number; if something else about it changed that an index holds
-(parts, role, time, project), the log gets a further `Put` with the old turn number.
+(parts, role, time, project), the log gets a further `Put` with the old turn number. So does a turn that nobody wrote, where the
+calls which its results answer were written, moved or went after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from aforesaid.model import EMPTY_SCOPE, Part, Source
 
 Scope: TypeAlias = Mapping[str, str]
+Answers: TypeAlias = Mapping[int, str]
+"""The names of the calls that a turn's results answer, by the place of the result among its parts. See `answers.py`."""
+NO_ANSWERS: Answers = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAgent:
-    """An agent as it is kept; `parent_pk` None if it is nobody's sub-agent."""
+    """An agent as it is kept; `parent_pk` None if it is nobody's sub-agent. `parent_scope` is the parent's."""
 
     pk: int
     agent_id: str
@@ -33,6 +38,7 @@ class StoredAgent:
     scope: Scope
     parent_pk: int | None
     parent_agent_id: str
+    parent_scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +75,12 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnInPlace:
-    """A turn with its conversation and agent."""
+    """A turn with its conversation and agent, and the calls of that conversation which its results answer."""
 
     turn: StoredTurn
     conversation: StoredConversation
     agent: StoredAgent
+    answers: Answers = field(default_factory=lambda: NO_ANSWERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,10 @@ class AgentKey:
     """The agent that a write goes to: the stored one, or one to be made with this id, scope, name, role and parent.
 
     An agent to be made whose (scope, id) meanwhile exists is that agent. Defaults: name = id, role "implementer".
-    `parent_agent_id` names an agent whose scope is part of `scope`; it is made, with the same scope, if there is none.
+    `parent_agent_id` names an agent whose scope is part of `scope` and has every pair of `within`, which is as far as the one that
+    writes sees; it is made, with the same scope, if there is none. `parent_pk` names the parent outright.
+
+    What is said of an agent also holds for one that was made only because another one named it as its parent.
     """
 
     agent_id: str
@@ -105,6 +115,8 @@ class AgentKey:
     name: str = ""
     role: str = ""
     parent_agent_id: str = ""
+    within: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+    parent_pk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +206,71 @@ class ReadListing:
 
     scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
     targets: tuple[tuple[str, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token to keep: `digest` is a keyed hash of all of it, `kind` "agent", "user" or "service", `expires_at` None for never.
+
+    An agent's has `agent_pk`, the others a name and a scope.
+    """
+
+    token_id: str
+    digest: bytes
+    kind: str
+    expires_at: int | None
+    agent_pk: int | None = None
+    name: str = ""
+    scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A token as it is kept; `scope` is the agent's where it is an agent's."""
+
+    token_id: str
+    digest: bytes
+    kind: str
+    agent: StoredAgent | None
+    name: str
+    scope: Scope
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+
+    def good_at(self, now: int) -> bool:
+        """Tells whether it opens the service at this time."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class NewGrant:
+    """Leave for one agent to read another until `expires_at`; `by` is who gave it."""
+
+    reader_pk: int
+    target_pk: int
+    expires_at: int
+    why: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGrant:
+    """A grant as it is kept."""
+
+    number: int
+    reader: StoredAgent
+    target: StoredAgent
+    why: str
+    granted_at: int
+    granted_by: str
+    expires_at: int
+    revoked_at: int | None
+    revoked_by: str
+
+    def good_at(self, now: int) -> bool:
+        """Tells whether it lets the reader read at this time."""
+        return self.revoked_at is None and now < self.expires_at
 
 
 class Store(Protocol):
@@ -340,6 +417,40 @@ class Store(Protocol):
 
     def listed_by(self, numbers: Sequence[int]) -> dict[int, ReadListing]:
         """Returns what each of these records is listed by; one that is listed by nothing is left out."""
+        ...
+
+    # -- tokens and grants
+
+    def add_token(self, token: NewToken, *, now: int) -> None:
+        """Keeps a token."""
+        ...
+
+    def token(self, token_id: str) -> StoredToken | None:
+        """Returns a token, whether it is still good or not."""
+        ...
+
+    def list_tokens(self) -> list[StoredToken]:
+        """Returns all tokens, the newest first."""
+        ...
+
+    def revoke_token(self, token_id: str, *, now: int) -> StoredToken | None:
+        """Revokes a token, if it is not revoked; returns it as it was before, None if there is none."""
+        ...
+
+    def add_grant(self, grant: NewGrant, *, now: int) -> int:
+        """Keeps a grant and returns its number."""
+        ...
+
+    def granted(self, reader_pk: int, now: int) -> frozenset[int]:
+        """Returns the pks of the agents that an agent may read by a grant at this time."""
+        ...
+
+    def list_grants(self) -> list[StoredGrant]:
+        """Returns all grants, the newest first."""
+        ...
+
+    def revoke_grant(self, number: int, *, now: int, by: str) -> StoredGrant | None:
+        """Revokes a grant, if it is not revoked; returns it as it was before, None if there is none."""
         ...
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ family never reaches out of the scope of the agent that it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, select, tuple_
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, select, tuple_
 from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.errors import InvalidArgument, NotFound
 from aforesaid_server.store import AgentKey, Scope, StoredAgent
-from aforesaid_server.store.rows import AGENT, Values, agent_of, canonical, in_scope, scope_digest, scope_of, with_agents
+from aforesaid_server.store.rows import AGENT, Values, agent_of, canonical, in_chunks, in_scope, scope_digest, scope_of, with_agents
 from aforesaid_server.store.tables import agents, scope_pairs, scopes
 
 DEFAULT_ROLE = "implementer"
@@ -39,6 +39,12 @@ def agent_by_pk(connection: Connection, pk: int) -> StoredAgent | None:
     """Returns an agent."""
     row = connection.execute(_BY_PK, {"agent": pk}).first()
     return agent_of(row) if row else None
+
+
+def agents_by_pk(connection: Connection, pks: Iterable[int]) -> dict[int, StoredAgent]:
+    """Returns the agents that have these pks."""
+    found = (row for some in in_chunks(sorted(pks)) for row in connection.execute(_AGENTS.where(agents.c.pk.in_(some))))
+    return {agent.pk: agent for agent in map(agent_of, found)}
 
 
 def agent_in_scope(connection: Connection, agent_id: str, scope: Scope) -> StoredAgent | None:
@@ -91,7 +97,7 @@ def find_or_make(connection: Connection, key: AgentKey) -> StoredAgent:
     if key.parent_agent_id:
         if key.parent_agent_id == key.agent_id:
             raise _own_ancestor(key.agent_id)
-        parent = _parent(connection, key.parent_agent_id, key.scope)
+        parent = _parent(connection, key.parent_agent_id, key.scope, key.within)
         parent_pk = (parent or _make(connection, AgentKey(key.parent_agent_id, key.scope), None)).pk
     return _make(connection, key, parent_pk)
 
@@ -115,17 +121,17 @@ def update_agent(
     if archived is not None:
         values["archived"] = archived
     if parent_agent_id is not None:
-        values["parent_pk"] = _new_parent_pk(connection, agent, parent_agent_id)
+        values["parent_pk"] = _new_parent_pk(connection, agent, parent_agent_id, key.within)
     if not values:
         return agent
     connection.execute(agents.update().where(agents.c.pk == agent.pk).values(values))
     return agent_of(connection.execute(_BY_PK, {"agent": agent.pk}).one())
 
 
-def _new_parent_pk(connection: Connection, agent: StoredAgent, parent_agent_id: str) -> int | None:
+def _new_parent_pk(connection: Connection, agent: StoredAgent, parent_agent_id: str, within: Scope) -> int | None:
     if not parent_agent_id:
         return None
-    parent = _parent(connection, parent_agent_id, agent.scope)
+    parent = _parent(connection, parent_agent_id, agent.scope, within)
     if parent is None:
         raise NotFound(f"agent.parent_agent_id: there is no agent {parent_agent_id}")
     if agent.pk in connection.execute(_ANCESTORS, {"agent": parent.pk}).scalars():
@@ -137,12 +143,14 @@ def _own_ancestor(parent_agent_id: str) -> InvalidArgument:
     return InvalidArgument("agent.parent_agent_id", f"{parent_agent_id} is the agent itself or one of its sub-agents")
 
 
-def _parent(connection: Connection, parent_agent_id: str, scope: Scope) -> StoredAgent | None:
-    """Returns the agent of that id whose scope is part of `scope`, the one with the most pairs where there are several."""
+def _parent(connection: Connection, parent_agent_id: str, scope: Scope, within: Scope) -> StoredAgent | None:
+    """Returns the agent of that id whose scope is part of `scope` and has every pair of `within`, the one with the most pairs where
+    there are several.
+    """
     near = [agent for pair in scope.items() for agent in agents_with_id(connection, parent_agent_id, dict([pair]))]
     anywhere = agent_in_scope(connection, parent_agent_id, EMPTY_SCOPE)
-    fitting = [agent for agent in near if agent.scope.items() <= scope.items()]
-    return max(fitting, key=lambda agent: (len(agent.scope), -agent.pk), default=anywhere)
+    fitting = [agent for agent in [*near, anywhere] if agent is not None and within.items() <= agent.scope.items() <= scope.items()]
+    return max(fitting, key=lambda agent: (len(agent.scope), -agent.pk), default=None)
 
 
 def _make(connection: Connection, key: AgentKey, parent_pk: int | None) -> StoredAgent:

@@ -21,18 +21,23 @@ from aforesaid_server.store import (
     AgentKey,
     Append,
     Change,
+    NewGrant,
+    NewToken,
     ReadListing,
     ReadRow,
     Scope,
     Store,
     StoredAgent,
     StoredConversation,
+    StoredGrant,
+    StoredToken,
     StoredTurn,
     Tombstoned,
     TurnInPlace,
     Written,
 )
 from aforesaid_server.store.agents import agent_by_pk, agents_with_id, family, list_agents, update_agent
+from aforesaid_server.store.answers import with_answers
 from aforesaid_server.store.changelog import changes_after, head
 from aforesaid_server.store.migrations import upgrade
 from aforesaid_server.store.reads import add_read, last_read, listed_by, reads_after, reads_before
@@ -50,6 +55,16 @@ from aforesaid_server.store.rows import (
 )
 from aforesaid_server.store.sqlite import reading_engine, writing_engine
 from aforesaid_server.store.tables import agents, conversations, turns
+from aforesaid_server.store.tokens import (
+    add_grant,
+    add_token,
+    granted,
+    list_grants,
+    list_tokens,
+    revoke_grant,
+    revoke_token,
+    token_by_id,
+)
 from aforesaid_server.store.writing import Transaction
 
 PATIENCE = 10.0  # seconds
@@ -163,9 +178,10 @@ class SqlStore(Store):
         return _first(found, limit, lambda listed: (-listed[0].updated_at, -listed[0].pk))
 
     def turns(self, numbers: Sequence[int]) -> dict[int, TurnInPlace]:
-        """Returns the turns that have these numbers, by two statements."""
+        """Returns the turns that have these numbers, by two statements, and a third where results answer calls."""
         with self._read() as connection:
-            return turns_by_number(connection, numbers)
+            placed = turns_by_number(connection, numbers)
+            return dict(zip(placed, with_answers(connection, placed.values()), strict=True))
 
     def turn(self, conversation_pk: int, turn_id: str) -> StoredTurn | None:
         """Returns a turn by its id."""
@@ -261,6 +277,48 @@ class SqlStore(Store):
                 return
             yield from rows
             last = rows[-1].number
+
+    # -- tokens and grants
+
+    def add_token(self, token: NewToken, *, now: int) -> None:
+        """Keeps a token."""
+        with self._write() as connection:
+            add_token(connection, token, now)
+
+    def token(self, token_id: str) -> StoredToken | None:
+        """Returns a token, whether it is still good or not."""
+        with self._read() as connection:
+            return token_by_id(connection, token_id)
+
+    def list_tokens(self) -> list[StoredToken]:
+        """Returns all tokens, the newest first."""
+        with self._read() as connection:
+            return list_tokens(connection)
+
+    def revoke_token(self, token_id: str, *, now: int) -> StoredToken | None:
+        """Revokes a token; returns it as it was before."""
+        with self._write() as connection:
+            return revoke_token(connection, token_id, now)
+
+    def add_grant(self, grant: NewGrant, *, now: int) -> int:
+        """Keeps a grant and returns its number."""
+        with self._write() as connection:
+            return add_grant(connection, grant, now)
+
+    def granted(self, reader_pk: int, now: int) -> frozenset[int]:
+        """Returns the pks of the agents that an agent may read by a grant at this time."""
+        with self._read() as connection:
+            return granted(connection, reader_pk, now)
+
+    def list_grants(self) -> list[StoredGrant]:
+        """Returns all grants, the newest first."""
+        with self._read() as connection:
+            return list_grants(connection)
+
+    def revoke_grant(self, number: int, *, now: int, by: str) -> StoredGrant | None:
+        """Revokes a grant; returns it as it was before."""
+        with self._write() as connection:
+            return revoke_grant(connection, number, now, by)
 
     def close(self) -> None:
         """Gives the connections back."""

@@ -5,14 +5,20 @@ handling of transactions is off (it begins late and never IMMEDIATE), so each en
 
 WAL lets readers go on while one writes, each on the snapshot that it began with; synchronous=FULL makes a commit that returned
 survive a loss of power, at the price of one fsync.
+
+A file that was removed or replaced under an open connection goes on to take writes, which nobody finds after the next start. So
+each transaction looks first, in 2 us, whether the path still leads to the file that was opened.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+
+from aforesaid_server.errors import Unavailable
 
 READERS = 8  # connections kept; the others are opened when all are busy and closed afterwards
 MORE_READERS = 56
@@ -26,8 +32,11 @@ def reading_engine(path: Path, *, patience: float) -> Engine:
     def _only_read(connection: DriverConnection, _: object) -> None:
         connection.execute("PRAGMA query_only = ON")
 
+    file = Opened(path)
+
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
+        file.check()
         connection.exec_driver_sql("BEGIN")
 
     return engine
@@ -36,12 +45,42 @@ def reading_engine(path: Path, *, patience: float) -> Engine:
 def writing_engine(path: Path, *, patience: float) -> Engine:
     """Returns the engine of the writer, with one connection; a transaction holds the file's write lock from its first statement."""
     engine = _engine(path, patience, 1, 0)
+    file, log = Opened(path), Opened(path.with_name(f"{path.name}-wal"))
+
+    @event.listens_for(engine, "connect")
+    def _forget_log(_: DriverConnection, __: object) -> None:
+        log.forget()
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
+        file.check()
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+        log.check()  # there from the first statement on
 
     return engine
+
+
+class Opened:
+    """The file that a path led to at first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: tuple[int, int] | None = None
+
+    def forget(self) -> None:
+        """Takes what the path leads to next."""
+        self._known = None
+
+    def check(self) -> None:
+        """Raises Unavailable if the path leads to no file, or to another one."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            raise Unavailable(f"the store's file {self._path.name} is gone: put it back, or stop the service") from None
+        found = (status.st_dev, status.st_ino)
+        self._known = self._known or found
+        if found != self._known:
+            raise Unavailable(f"the store's file {self._path.name} was replaced: stop the service first")
 
 
 def _engine(path: Path, patience: float, size: int, more: int) -> Engine:

@@ -6,6 +6,7 @@
                      └── turns ── parts     the text stands in parts alone; a turn knows the length and the digest of its text
     changes, log                            what happened to turns, and how far the numbers have gone
     reads ── read_targets, read_scopes
+    tokens, grants                          who may call, and who may read whom beyond its role; revoked ones stay
 
 A turn's key is its number: the place in the log of the change that wrote its present text. Ids and texts are compared byte by byte
 and may hold any character. The counter in `log` is taken at the start of a write and given back at its end, so numbers are in the
@@ -175,4 +176,33 @@ read_scopes = Table(
     Column("value", WORDS, primary_key=True),
     Column("number", NUMBER, ForeignKey("reads.number"), primary_key=True),
     sqlite_with_rowid=False,
+)
+
+# A bearer token is found by its id, which is no secret; of the rest only a keyed hash is kept.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", WORDS, primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("kind", String(16), nullable=False),  # whose it is: "agent", "user" or "service"
+    Column("agent_pk", NUMBER, ForeignKey("agents.pk")),
+    Column("name", WORDS, nullable=False),  # the user's or service's; empty for an agent
+    Column("scope", WORDS, nullable=False),  # the user's or service's, canonical JSON; an agent has its own
+    Column("created_at", NUMBER, nullable=False),
+    Column("expires_at", NUMBER),
+    Column("revoked_at", NUMBER),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("number", NUMBER, primary_key=True),
+    Column("reader_pk", NUMBER, ForeignKey("agents.pk"), nullable=False, index=True),
+    Column("target_pk", NUMBER, ForeignKey("agents.pk"), nullable=False),
+    Column("why", WORDS, nullable=False),
+    Column("granted_at", NUMBER, nullable=False),
+    Column("granted_by", WORDS, nullable=False),
+    Column("expires_at", NUMBER, nullable=False),
+    Column("revoked_at", NUMBER),
+    Column("revoked_by", WORDS, nullable=False),
 )

@@ -20,13 +20,23 @@ from aforesaid_server.errors import FailedPrecondition
 _one_at_a_time = threading.Lock()  # Alembic keeps the environment that it runs in a global
 
 
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config
+
+
+def newest() -> str:
+    """Returns the newest revision."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
+
+
 def upgrade(connection: Connection) -> None:
     """Brings the tables to the newest revision, inside the transaction of the connection.
 
     Raises FailedPrecondition if the store has a revision that is not known here.
     """
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config = _config()
     config.attributes["connection"] = connection
     script = ScriptDirectory.from_config(config)
     known = {revision.revision for revision in script.walk_revisions()}
