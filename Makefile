@@ -19,10 +19,10 @@ COMPILE := uv pip compile -q pyproject.toml --extra server --universal --python-
 # Read by scripts/serve.py, so that a path with blanks arrives whole.
 export IMPORT DATA PORT GRPC_PORT
 
-.PHONY: help serve demo test check lint types imports generated breaking locks accept proto lock format dev clean
+.PHONY: help serve demo test check lint types imports generated breaking locks accept faults image-check proto docs lock format dev clean
 
 help: ## Lists the targets.
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 serve: $(RUN) ## Serves the examples in the foreground; IMPORT=~/.claude serves one's own, DATA=, PORT=, GRPC_PORT= as well.
 	@exec $(PYTHON_IN_VENV) -m scripts.serve
@@ -36,12 +36,13 @@ test: $(DEV) ## Runs the tests; ARGS="-k word" goes to pytest.
 check: lint types imports locks generated breaking ## Runs everything that CI runs, but for `accept`.
 	$(PYTHON_IN_VENV) -m pytest $(ARGS)
 
-lint: $(DEV) ## Checks format and lint rules, of Python and proto.
+lint: $(DEV) ## Checks format and lint rules, of Python, proto and the Dockerfile.
 	$(TOOLS) ruff format --check $(CODE)
 	$(TOOLS) ruff check $(CODE)
 	$(PYTHON_IN_VENV) scripts/fetch_validate_proto.py
 	$(TOOLS) buf lint
 	$(TOOLS) buf format --diff --exit-code proto
+	$(TOOLS) hadolint Dockerfile
 
 types: $(DEV) ## Checks types, strictly.
 	$(TOOLS) mypy $(CODE)
@@ -64,11 +65,20 @@ accept: $(DEV) ## Runs the acceptance suite of ../shared against a server of its
 	@$(PYTHON_IN_VENV) scripts/fetch_validate_proto.py || [ -z "$$CI" ]
 	@$(PYTHON_IN_VENV) -m scripts.accept $(ARGS)
 
+image-check: $(DEV) ## Builds the Dockerfile and runs the image; as root on Debian, with buildah and debootstrap installed.
+	$(PYTHON_IN_VENV) -m scripts.image_check
+
+faults: $(DEV) ## Runs the long form of tests/faults, hours of it; AFORESAID_KILLS=, AFORESAID_REQUESTS= bound it, AFORESAID_SEED= repeats it.
+	AFORESAID_LONG=1 $(PYTHON_IN_VENV) -m pytest -rA tests/faults $(ARGS)
+
 proto: $(DEV) ## Generates the code in client/aforesaid/agent from proto/; fetches validate.proto with mvn.
 	$(PYTHON_IN_VENV) scripts/fetch_validate_proto.py
 	$(TOOLS) buf format -w proto
 	$(TOOLS) buf lint
 	$(TOOLS) buf generate
+
+docs: $(DEV) ## Writes the pages and tables of docs/ that are derived from the code.
+	$(PYTHON_IN_VENV) -m scripts.write_docs
 
 format: $(DEV) ## Formats the Python files and mends what ruff can.
 	$(TOOLS) ruff check --fix $(CODE)

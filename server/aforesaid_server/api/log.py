@@ -1,4 +1,4 @@
-"""The service's log: one line of JSON an event, on standard error. What people or agents wrote never gets into it.
+"""The service's log: one line of JSON an event, on standard error. What people or agents wrote never gets into it, nor their ids.
 
 Errors are logged by type and place in the code, without their messages: a message may quote the text that it could not digest.
 """
@@ -6,6 +6,7 @@ Errors are logged by type and place in the code, without their messages: a messa
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Mapping, MutableMapping
@@ -14,19 +15,12 @@ from typing import Any
 
 import structlog
 
-LEVELS = ("debug", "info", "warning", "error")
 # The last so many frames tell where; a recursion error has a thousand.
 MAX_FRAMES = 40
 
 
-class UnknownLevel(ValueError):
-    """A level that nothing is logged at."""
-
-
-def configure(level: str) -> None:
-    """Sends structlog and the libraries' logs to standard error, from this level on. Raises UnknownLevel."""
-    if level not in LEVELS:
-        raise UnknownLevel(f"log level {level} is none of {', '.join(LEVELS)}")
+def configure(level: str, log_format: str = "json") -> None:
+    """Sends structlog and the libraries' logs to standard error, from this level on, as one of settings.LOG_FORMATS."""
     least = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -38,7 +32,7 @@ def configure(level: str) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(log_format)],
         )
     )
     root = logging.getLogger()
@@ -47,12 +41,32 @@ def configure(level: str) -> None:
     for library in ("uvicorn", "alembic"):
         # They tell at info of every start and stop, and so do we.
         logging.getLogger(library).setLevel(max(least, logging.WARNING))
+    logging.getLogger("grpc._cython.cygrpc").addFilter(about_us)
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def _renderer(log_format: str) -> structlog.typing.Processor:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"), pad_event_to=20)
+
+
+def about_us(record: logging.LogRecord) -> bool:
+    """Tells whether a record of grpcio is about this service; not about a caller that went away before its reply was sent, nor
+    about metadata that is no UTF-8, which it would quote.
+    """
+    return not str(record.msg).startswith(("ExecuteBatchError", "Invalid encoding"))
+
+
+def tell_plainly(_: object, context: Mapping[str, Any]) -> None:
+    """Tells of an error that nobody waited for, as an event loop does, which would quote it."""
+    error = context.get("exception")
+    structlog.get_logger("aforesaid").error("a task failed", **(about(error) if isinstance(error, BaseException) else {}))
 
 
 def without_messages(logger: object, method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
