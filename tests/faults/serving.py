@@ -33,6 +33,7 @@ class Served:
     user: Caller
     house: House
     data: Path
+    metrics_url: str = ""
 
     def readyz(self) -> tuple[int, Json]:
         """What the probe says: status and body."""
@@ -49,10 +50,10 @@ def served(data: Path, **settings: Any) -> Iterator[Served]:
     data.mkdir(exist_ok=True)
     house = build_core(Settings(data=data, port=0, grpc_port=0, **settings))
     try:
-        with running(house) as service:
+        with running(house, **settings) as service:
             door = ConnectDoor(service.url)
             try:
-                yield Served(Caller(door), house, data)
+                yield Served(Caller(door), house, data, service.metrics_url)
             finally:
                 door.close()
     finally:
@@ -66,9 +67,9 @@ def readyz(http: httpx.Client) -> tuple[int, Json]:
     return answer.status_code, body
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    """Asks again and again; fails after SECONDS."""
+def wait_until(true: Callable[[], bool], seen: Callable[[], str] = str) -> None:
+    """Asks again and again; fails after SECONDS, with what is seen then."""
     deadline, nothing = time.monotonic() + SECONDS, threading.Event()
     while not true():
-        assert time.monotonic() < deadline, f"not so after {SECONDS} s"
+        assert time.monotonic() < deadline, f"not so after {SECONDS} s: {seen()}"
         nothing.wait(0.02)

@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -18,6 +19,8 @@ from typing import TypeAlias
 
 import pytest
 
+from aforesaid_server.store import ReadRow
+from aforesaid_server.store.sql import SqlStore
 from tests.api.callers import GET_AGENT, VERIFY, Caller, hits, ok, owners
 from tests.api.doors import Json, Reply
 from tests.faults.serving import Served, served
@@ -144,6 +147,42 @@ def test_many_readers_at_once(service: Served) -> None:
 # A log that somebody changed
 
 RECORDS = 6
+
+
+def test_reads_go_on_while_the_log_is_checked(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check looks at what was there when it began, however long it takes."""
+    begun, go_on, all_reads = threading.Event(), threading.Event(), SqlStore.all_reads
+
+    def waiting(store: SqlStore) -> Iterator[ReadRow]:
+        begun.set()
+        assert go_on.wait(60)
+        yield from all_reads(store)
+
+    user, reader = service.user, service.user.agent("reader")
+    ok(reader.search(SECRET, agentId="read"))
+    monkeypatch.setattr(SqlStore, "all_reads", waiting)
+    with ThreadPoolExecutor(1) as threads:
+        check = threads.submit(verified, user)
+        assert begun.wait(60)
+        try:
+            for _ in range(3):
+                assert hits(ok(reader.search(SECRET, agentId="read")))
+        finally:
+            go_on.set()
+        assert check.result() == {"intact": True, "records": "1", "head": check.result()["head"]}
+    assert int(verified(user)["records"]) == 4
+
+
+def test_a_head_that_cannot_be_read_is_told(service: Served) -> None:
+    head = service.data / "audit.head"
+    ok(service.user.agent("reader").search(SECRET, agentId="read"))
+    was = head.read_bytes()
+    head.unlink()
+    head.mkdir()
+    assert service.user.call(VERIFY, {}).code == "unavailable"
+    head.rmdir()
+    head.write_bytes(was)
+    assert faults(service.user) == []
 
 
 @pytest.fixture(scope="module")

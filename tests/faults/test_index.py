@@ -4,24 +4,33 @@ itself and then finds what it found before. Wrong lists are never an answer.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+import httpx
 import pytest
 
 from aforesaid_server.index import Batch
+from aforesaid_server.index.tantivy import Damaged, TantivyIndex
 from aforesaid_server.ingest.follower import Follower
 from aforesaid_server.text.words import Analyser, TurnWords
+from scripts.running_server import start
 from tests.api.callers import APPEND, DELETE, LIST_CONVERSATIONS, LISTS, WRITE, Caller, hits, ok, turn
 from tests.api.doors import ConnectDoor, Reply
 from tests.conftest import StartServer
 from tests.faults.serving import LONG, readyz, served, wait_until
 
 AGENT, TALK = "ada", "talk"
+IN_USE = "in-use"
 # Each finds something of its own kind: stems, letters inside words, some of the words, what was rewritten, deleted or moved.
 QUERIES = [
     "deploy",
@@ -109,6 +118,24 @@ def drop_file(kind: str) -> Callable[[Path], None]:
     return lambda index: largest(index / "turns", kind).unlink()
 
 
+def change_a_byte(kind: str) -> Callable[[Path], None]:
+    """Of an index that was not closed: a disk, or the end of the process, may have left it so."""
+
+    def change(index: Path) -> None:
+        path = largest(index / "turns", kind)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+        (index / IN_USE).touch()
+
+    return change
+
+
+def replaced_by_a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+
+
 def a_file_instead(index: Path) -> None:
     shutil.rmtree(index)
     index.write_text("no folder")
@@ -133,6 +160,8 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a segment cut": lambda index: cut(largest(index / "turns", "idx")),
 }
 DAMAGE["a file"] = a_file_instead
+DAMAGE |= {f"{part} a file": lambda index, part=part: replaced_by_a_file(index / part) for part in ("turns", "vocabulary")}  # type: ignore[misc]
+DAMAGE |= {f"a byte of a segment's {kind} changed": change_a_byte(kind) for kind in ("idx", "term", "pos", "fast", "store")}
 DAMAGE |= {f"a segment's {kind} gone": drop_file(kind) for kind in ("store", "pos", "term", "fast")}
 
 
@@ -159,6 +188,28 @@ def test_a_sound_index_is_kept(whole: tuple[Path, Found], copy: Path) -> None:
         assert everything(service.user) == whole[1]
         assert (copy / "index/left-behind").exists()
         assert not (copy / "index.building").exists()
+
+
+@pytest.mark.parametrize("part", ["turns", "vocabulary"])
+def test_a_file_where_a_folder_should_be_is_damage(part: str, tmp_path: Path) -> None:
+    (tmp_path / part).write_text("no folder")
+    with pytest.raises(Damaged):
+        TantivyIndex(tmp_path)
+
+
+def test_an_index_that_was_in_use_is_kept_if_it_is_sound(whole: tuple[Path, Found], copy: Path) -> None:
+    """What a commit that did not come to its end left beside is nobody's. A service that ends well leaves no mark."""
+    (copy / "index" / IN_USE).touch()
+    turns = copy / "index/turns"
+    (turns / f"{'0' * 32}.idx").write_bytes(b"half a segm")
+    (turns / f"{largest(turns, 'idx').stem}.99999.del").write_bytes(b"half")
+    (copy / "index/left-behind").write_text("of the index that was")
+    with served(copy) as service:
+        service.wait_until_ready()
+        assert (copy / "index/left-behind").exists()
+        assert (copy / "index" / IN_USE).exists()
+        assert everything(service.user) == whole[1]
+    assert not (copy / "index" / IN_USE).exists()
 
 
 def test_what_is_left_of_an_earlier_try_is_no_part_of_the_next(whole: tuple[Path, Found], copy: Path) -> None:
@@ -350,3 +401,97 @@ def test_a_process_that_starts_over_a_damaged_index(whole: tuple[Path, Found], c
     events = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
     assert "index cannot be opened: rebuilding" in {event["event"] for event in events}
     assert "index rebuilt" in {event["event"] for event in events}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are mapped cannot be cut there")
+def test_files_that_are_cut_under_a_serving_process(whole: tuple[Path, Found], copy: Path, tmp_path: Path) -> None:
+    """The kernel ends a process that reads a mapped page which is no longer there (SIGBUS): nobody gets a wrong list. Whatever
+    supervises the service starts it anew, and it builds the index again.
+    """
+    running = start(copy, log=tmp_path / "server.log")
+    door = ConnectDoor(running.url)
+    written: list[str] = []
+    try:
+        wait_until(lambda: readyz(door.http)[0] == 200)
+        user = Caller(door)
+        assert everything(user) == whole[1]
+        for path in [*(copy / "index/turns").glob("*.*"), *(copy / "index/vocabulary").glob("*.*")]:
+            if path.suffix in {".term", ".idx", ".pos", ".fast"}:
+                os.truncate(path, 0)
+        with contextlib.suppress(httpx.TransportError):
+            for place in range(50):
+                written += user.say("meanwhile", f"wombat {place}", agent_id="writer")
+                for query in QUERIES:
+                    reply = user.search(query)
+                    assert reply.code == "unavailable" or found_of(reply) == whole[1][f"{query} matches"][:20]
+    finally:
+        door.close()
+        ended = running.process.poll() if running.process.poll() is not None else running.stop()
+    assert ended in {0, -signal.SIGBUS, -signal.SIGSEGV}
+    with served(copy) as service:
+        service.wait_until_ready()
+        assert set(written) <= {hit["turnId"] for page in service.user.pages("wombat") for hit in hits(page)}
+        if written:
+            ok(service.user.call(DELETE, {"agentId": "writer", "conversationId": "meanwhile"}))
+        assert everything(service.user) == whole[1]
+
+
+def found_of(reply: Reply) -> list[list[str]]:
+    return [[hit["turnId"], hit["snippet"], str(hit["score"])] for hit in reply.body.get("matches", [])]
+
+
+# The store's file, while it serves
+
+
+def moved_away(store: Path) -> Callable[[], Path]:
+    away = store.with_name("away")
+    store.rename(away)
+    return partial(away.rename, store)
+
+
+def replaced(store: Path) -> Callable[[], Path]:
+    away = store.with_name("away")
+    shutil.copy(store, store.with_name("another"))
+    store.rename(away)
+    store.with_name("another").rename(store)
+    return partial(away.replace, store)
+
+
+@pytest.mark.parametrize("harm", [moved_away, replaced])
+def test_a_store_that_goes_away_under_it(harm: Callable[[Path], Callable[[], Path]], copy: Path) -> None:
+    """Nothing is acknowledged that would be gone after the next start, and nobody makes an empty store where there was one."""
+    with served(copy) as service:
+        service.wait_until_ready()
+        user = service.user
+        kept = user.say("kept", "wombat before", agent_id="writer")
+        mend = harm(copy / "store.sqlite3")
+        for reply in (
+            user.call(APPEND, {"agentId": "writer", "conversationId": "kept", "turns": [turn("wombat lost")]}),
+            user.search("wombat"),
+            user.read("kept", agentId="writer"),
+            user.agent("writer").search("wombat"),
+        ):
+            assert (reply.code, "store.sqlite3" in reply.message) == ("unavailable", True)
+        status, told = service.readyz()
+        assert (status, "store.sqlite3" in told["reason"]) == (503, True)
+        mend()
+        wait_until(lambda: service.readyz()[0] == 200)
+        kept += user.say("kept", "wombat after", agent_id="writer")
+        wait_until(lambda: user.search("wombat").code == "ok")
+    with served(copy) as service:
+        service.wait_until_ready()
+        assert sorted(hit["turnId"] for hit in hits(service.user.search("wombat"))) == sorted(kept)
+
+
+def test_a_log_of_the_store_that_is_removed_under_it(copy: Path) -> None:
+    """SQLite would write on into the removed file; what was acknowledged before is brought into the store at the end."""
+    with served(copy) as service:
+        service.wait_until_ready()
+        kept = service.user.say("kept", "wombat before", agent_id="writer")
+        (copy / "store.sqlite3-wal").unlink()
+        body = {"agentId": "writer", "conversationId": "kept", "turns": [turn("wombat lost")]}
+        reply = service.user.call(APPEND, body)
+        assert (reply.code, "store.sqlite3-wal" in reply.message) == ("unavailable", True)
+    with served(copy) as service:
+        service.wait_until_ready()
+        assert [hit["turnId"] for hit in hits(service.user.search("wombat"))] == kept

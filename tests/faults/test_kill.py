@@ -1,7 +1,7 @@
 """kill -9 at random moments, as a power cut would come: what was acknowledged is all there afterwards, and nothing is found twice.
 
-AFORESAID_LONG=1 kills 25 times where the short form kills three times. A failure names its seed; AFORESAID_SEED runs it again, as
-nearly as timing allows.
+The short form kills six times, AFORESAID_LONG=1 a thousand times, AFORESAID_KILLS=N as often as it says, in equal parts while it
+writes, imports and builds its index. A failure names its seed; AFORESAID_SEED runs it again, as nearly as timing allows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import pytest
 
 from scripts.running_server import RunningServer
 from tests.api.callers import LIST_CONVERSATIONS, VERIFY, Caller, hits, number, ok, turn, turn_ids
@@ -29,16 +28,9 @@ from tests.cli.conftest import bare, command_line
 from tests.conftest import StartServer
 from tests.faults.serving import LONG, readyz, wait_until
 
-ROUNDS = 25 if LONG else 3
+KILLS = int(os.environ.get("AFORESAID_KILLS") or (1_000 if LONG else 6))
+ROUNDS = max(1, KILLS // 3)
 WORD = "planted"
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    """What decides when to kill; its seed is told where a test fails."""
-    seed = int(os.environ.get("AFORESAID_SEED") or random.SystemRandom().randrange(10**6))
-    print(f"AFORESAID_SEED={seed}")
-    return random.Random(seed)
 
 
 @contextmanager
@@ -160,7 +152,7 @@ def test_killed_during_imports(start_server: StartServer, tmp_path: Path, chance
 
 def killed_while_it_builds(start_server: StartServer, data: Path, imports: Imports) -> None:
     """What is left of the half of an index hinders nobody."""
-    for _ in range(ROUNDS if LONG else 1):
+    for _ in range(ROUNDS):
         shutil.rmtree(data / "index", ignore_errors=True)
         kill_soon(start_server(data=data), imports.chance)
     running = start_server(data=data)
