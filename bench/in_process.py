@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from aforesaid_server.access import Call
-from aforesaid_server.app import build_core
+from aforesaid_server.house import build_core
 from aforesaid_server.search import Page, SearchRequest
 from aforesaid_server.settings import Settings
 

@@ -108,3 +108,7 @@ class Stopped(AforesaidError):
     """The caller hung up or the deadline passed; nobody hears the answer."""
 
     code = Code.CANCELED
+
+
+class StartError(Exception):
+    """The service cannot start; says why, for people. No caller ever sees it."""

@@ -23,7 +23,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from google.rpc import error_details_pb2, status_pb2
 from grpc_tools import protoc
 
-from aforesaid_server.app import Doors, House, Signals, listen
+from aforesaid_server.doors import Doors, Signals, listen
+from aforesaid_server.house import House
 from aforesaid_server.settings import Settings
 from scripts.running_server import POLL_SECONDS
 
@@ -57,7 +58,7 @@ class Service:
         self._loop, self._signals = asyncio.get_running_loop(), Signals()
         sockets = listen(self._settings.host, self._settings.port)
         async with Doors(self._settings, self._house, sockets, self._signals) as doors:
-            self.url, self.target, self.metrics_url = doors.url, doors.target, doors.metrics_url
+            self.url, self.target, self.metrics_url, self._doors = doors.url, doors.target, doors.metrics_url, doors
             self._ready.set()
             await self._signals.first.wait()
 
@@ -67,6 +68,11 @@ class Service:
         self._ready.wait()
         if self._failed is not None:
             raise self._failed
+
+    @property
+    def calls(self) -> int:
+        """How many calls it has begun and not ended."""
+        return self._doors.calls
 
     def tell_to_stop(self) -> None:
         """Does what SIGTERM does; the second time it cuts calls off."""

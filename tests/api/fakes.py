@@ -11,9 +11,9 @@ from aforesaid.model import Source, Text, Turn
 from aforesaid_server.access import Call
 from aforesaid_server.api import Core
 from aforesaid_server.api.health import Readiness
-from aforesaid_server.app import House
 from aforesaid_server.audit import ReadRecord, Verification
 from aforesaid_server.errors import Stopped
+from aforesaid_server.house import House
 from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
 from aforesaid_server.search import Page, ReadReply, ReadRequest, SearchReply, SearchRequest
 from aforesaid_server.store import StoredAgent, StoredConversation, StoredTurn, Written, WrittenTurn

@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from aforesaid_server.__main__ import commands
-from aforesaid_server.app import House, build_core
+from aforesaid_server.house import House, build_core
 from aforesaid_server.settings import Settings
 from tests.api.callers import Caller
 from tests.api.doors import ConnectDoor, Json, Service, running

@@ -6,7 +6,8 @@ import sys
 import threading
 from pathlib import Path
 
-from aforesaid_server.app import House, serve
+from aforesaid_server.app import serve
+from aforesaid_server.house import House
 from aforesaid_server.search import SearchReply
 from aforesaid_server.settings import Settings
 from tests.api.fakes import NOTHING_FOUND, FakeCore

@@ -10,20 +10,25 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
-from aforesaid_server.__main__ import commands
+from aforesaid_server.__main__ import commands, main
 from aforesaid_server.api.files import FileTally
 from aforesaid_server.api.health import Readiness
-from aforesaid_server.app import LOCK, Doors, House, Signals, StartError, data_folder, listen, serve
+from aforesaid_server.app import serve
 from aforesaid_server.commands import read_settings
-from aforesaid_server.errors import Unavailable
+from aforesaid_server.doors import Doors, Signals, listen
+from aforesaid_server.errors import StartError, Unavailable
+from aforesaid_server.folder import LOCK, data_folder
+from aforesaid_server.house import House, build_core
 from aforesaid_server.settings import Settings
 from scripts.running_server import EXAMPLES, ROOT, RunningServer
 from tests.api.doors import SEARCH, ConnectDoor, wait_until_said
@@ -36,6 +41,14 @@ def _refused(*arguments: str, environment: Mapping[str, str] | None = None) -> s
     outcome = CliRunner(env=dict(environment or {})).invoke(commands, arguments)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     return outcome.stderr
+
+
+@pytest.fixture
+def unused() -> Iterator[int]:
+    """A port at which nothing listens."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture
@@ -102,7 +115,42 @@ def test_every_wrong_setting_is_told() -> None:
 
 
 def test_lists_in_the_environment_that_are_no_json() -> None:
-    assert "readers" in _refused("serve", environment={"AFORESAID_READERS": "reviewer"})
+    told = "aforesaid-server: AFORESAID_READERS: must be a list as JSON, such as '[\"reviewer\"]': reviewer\n"
+    assert _refused("serve", environment={"AFORESAID_READERS": "reviewer"}) == told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["serv"], "no such command 'serv'. Did you mean 'serve'?; try 'aforesaid-server --help'"),
+        (["backup"], "missing argument 'TARGET'; try 'aforesaid-server backup --help'"),
+        (
+            ["check", "--wait", "x"],
+            "invalid value for '--wait': 'x' is not a valid float range; try 'aforesaid-server check --help'",
+        ),
+        (["--data", "x", "serve"], "no such option '--data'; try 'aforesaid-server --help'"),
+    ],
+)
+def test_what_is_no_command_line_is_one_line(
+    arguments: Sequence[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["aforesaid-server", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, *capsys.readouterr()) == (2, "", f"aforesaid-server: {told}\n")
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["--help"], 0), (["--version"], 0)])
+def test_the_program_ends_with_the_commands_code(arguments: Sequence[str], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["aforesaid-server", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+
+
+def test_health_says_why_nobody_answers(unused: int) -> None:
+    outcome = CliRunner(env={"AFORESAID_PORT": str(unused)}).invoke(commands, ["health"])
+    assert (outcome.exit_code, outcome.stderr) == (1, f"aforesaid-server: port {unused}: connection refused\n")
 
 
 def test_flags_go_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +169,15 @@ def test_each_setting_has_a_flag() -> None:
 
 
 # -- the data folder
+
+
+def test_a_secret_that_is_gone_is_told(tmp_path: Path) -> None:
+    build_core(Settings(data=tmp_path)).close()
+    (tmp_path / "secret").unlink()
+    with capture_logs() as logged:
+        build_core(Settings(data=tmp_path)).close()
+        build_core(Settings(data=tmp_path)).close()
+    assert [line["event"] for line in logged if line["log_level"] == "warning"] == ["secret was gone, made anew"]
 
 
 def test_the_data_folder_is_its_owners(tmp_path: Path) -> None:

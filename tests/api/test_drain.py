@@ -20,6 +20,7 @@ import pytest
 from scripts.running_server import ROOT, wait_for
 from tests.api.doors import CONVERSATIONS, SEARCH, ConnectDoor, Contract, GrpcDoor, Reply, Service, running, wait_until_said
 from tests.api.fakes import FakeCore, Slow
+from tests.faults.serving import wait_until
 
 Door: TypeAlias = ConnectDoor | GrpcDoor
 
@@ -164,6 +165,7 @@ def test_a_stream_in_flight_is_kept(contract: Contract) -> None:
         door = GrpcDoor(service.target, contract)
         call = pool.submit(door.stream, f"{CONVERSATIONS}/ImportTurns", messages())
         assert begun.wait(10)
+        wait_until(lambda: service.calls == 1)  # the client's word that it has sent something is not the service's that it came
         service.tell_to_stop()
         _wait_until_refused(service)
         go_on.set()

@@ -23,7 +23,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from aforesaid_server.__main__ import commands
 from aforesaid_server.api.figures import Figures
 from aforesaid_server.api.metrics import Calls, new_registry
-from aforesaid_server.app import StartError, listen
+from aforesaid_server.doors import listen
+from aforesaid_server.errors import StartError
 from aforesaid_server.index import Batch, Index, Lists
 from aforesaid_server.index.live import Imported, LiveIndex
 from aforesaid_server.index.tantivy import TantivyIndex

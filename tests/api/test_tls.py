@@ -13,9 +13,10 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from aforesaid_server import app
+from aforesaid_server import doors
 from aforesaid_server.__main__ import commands
-from aforesaid_server.app import StartError, listen, tls_of
+from aforesaid_server.doors import listen, tls_of
+from aforesaid_server.errors import StartError
 from aforesaid_server.settings import Settings
 from scripts.running_server import start
 from tests.api.certificates import Signed, signed
@@ -181,7 +182,7 @@ def test_settings_that_do_not(given: dict[str, Any]) -> None:
 
 def test_the_sockets_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name may stand for another address than its setting looked like."""
-    monkeypatch.setattr(app, "is_loopback", lambda _: False)
+    monkeypatch.setattr(doors, "is_loopback", lambda _: False)
     with pytest.raises(StartError, match="which is not a loopback address: the service is for this machine only"):
         listen("127.0.0.1", 0)
     (opened,) = listen("127.0.0.1", 0, anywhere=True)

@@ -22,7 +22,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from aforesaid_server.access import Call
 from aforesaid_server.api import tracing
-from aforesaid_server.app import StartError, build_core
+from aforesaid_server.errors import StartError
+from aforesaid_server.house import build_core
 from aforesaid_server.settings import Settings
 from tests.api.callers import APPEND, READ, Caller, new, ok
 from tests.api.doors import AGENTS, SEARCH, ConnectDoor, Contract, GrpcDoor, running

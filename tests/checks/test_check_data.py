@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from aforesaid_server.__main__ import commands
-from aforesaid_server.app import data_folder
+from aforesaid_server.folder import data_folder
 from tests.api.callers import new, ok
 from tests.faults.serving import served, wait_until
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from aforesaid_server.app import House, build_core
+from aforesaid_server.house import House, build_core
 from aforesaid_server.settings import Settings
 from tests.api.callers import Caller
 from tests.api.doors import ConnectDoor, Json, running

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aforesaid_server.audit import Audit
+from aforesaid_server.folder import STORE
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.ingest.follower import Follower
 
@@ -44,7 +45,7 @@ def figures(data: Path, live: LiveIndex, follower: Follower, audit: Audit) -> Fi
         documents=held[0] if held else None,
         words=held[1] if held else None,
         index_bytes=sum(_sizes(data / "index")) + sum(_sizes(data / "index.building")),
-        store_bytes=sum(_sizes(data, "store.sqlite3")),
+        store_bytes=sum(_sizes(data, STORE)),
         audit_records=audit.records,
         audit_failures=audit.failures,
     )

@@ -15,13 +15,13 @@ from urllib.parse import quote
 from aforesaid_server.access import Access, Call
 from aforesaid_server.audit import Audit, HeadFile
 from aforesaid_server.checks import Step, Wrong, run
+from aforesaid_server.folder import HEAD, SECRET, STORE
 from aforesaid_server.index.tantivy import Damaged, TantivyIndex
 from aforesaid_server.keys import keys_in
 from aforesaid_server.paging import Seal
 from aforesaid_server.store.migrations import newest
 from aforesaid_server.store.sql import open_sqlite
 
-STORE, SECRET = "store.sqlite3", "secret"
 _MOST_TOLD = 3
 
 
@@ -86,7 +86,7 @@ def _audit(folder: Path) -> str:
         raise Wrong("a secret that can be read", str(error)) from None
     store = open_sqlite(folder / STORE, create=False)
     try:
-        audit = Audit(store, Access(store, frozenset()), HeadFile(folder / "audit.head"), keys.audit, Seal(keys.cursors))
+        audit = Audit(store, Access(store, frozenset()), HeadFile(folder / HEAD), keys.audit, Seal(keys.cursors))
         found = audit.verify(Call("VerifyAudit", "check", "check"))
     finally:
         store.close()

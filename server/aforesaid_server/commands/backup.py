@@ -12,7 +12,7 @@ from aforesaid_server.commands import folder_of, refuse
 from aforesaid_server.commands.owner import data_option
 
 
-@click.command()
+@click.command(short_help="Copy the data folder, also while a server serves it.")
 @click.argument("target", type=click.Path(path_type=Path))
 @data_option
 def backup(target: Path, data: Path | None) -> None:
@@ -32,7 +32,7 @@ def backup(target: Path, data: Path | None) -> None:
     click.echo(f"{target}: {made.turns} turns, {made.audit_records} audit records")
 
 
-@click.command()
+@click.command(short_help="Put a backup into a new data folder.")
 @click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path))
 @data_option
 def restore(source: Path, data: Path | None) -> None:
@@ -40,8 +40,9 @@ def restore(source: Path, data: Path | None) -> None:
 
     Each file is compared with its sum first. The server that starts on it makes the index again: searches wait until it is there.
     """
-    from aforesaid_server.app import StartError, data_folder
     from aforesaid_server.backup import BackupError, checked, put_back
+    from aforesaid_server.errors import StartError
+    from aforesaid_server.folder import data_folder
 
     folder = folder_of(data)
     os.umask(0o077)

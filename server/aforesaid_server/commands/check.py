@@ -14,7 +14,7 @@ import click
 from aforesaid_server.commands import refuse
 
 
-@click.command()
+@click.command(short_help="Check a running service, or a data folder.")
 @click.option("--url", envvar="AFORESAID_URL", help="The HTTP port of a service that runs.  [AFORESAID_URL; http://127.0.0.1:8787]")
 @click.option("--grpc", metavar="HOST:PORT", help="Its gRPC port, to search there as well.")
 @click.option("--as", "agent_id", default="", help="Check as this agent, in its own conversations, and not as a user or service.")
@@ -52,8 +52,9 @@ def _refuse_address(url: str) -> None:
 def _data(folder: Path) -> bool:
     if not folder.is_dir():
         refuse(f"data folder {folder}: no such folder")
-    from aforesaid_server.app import StartError, data_folder
     from aforesaid_server.checks.data import check_data
+    from aforesaid_server.errors import StartError
+    from aforesaid_server.folder import data_folder
 
     try:
         with data_folder(folder):

@@ -17,6 +17,7 @@ import click
 
 from aforesaid_server.commands import folder_of, refuse
 from aforesaid_server.errors import AforesaidError
+from aforesaid_server.folder import STORE
 from aforesaid_server.settings import Settings
 from aforesaid_server.store import Scope, Store, StoredAgent
 
@@ -54,7 +55,7 @@ def opened(data: Path | None, *, create: bool = False) -> Iterator[tuple[Store, 
         if create and not folder.exists():
             folder.mkdir(mode=0o700, parents=True)
             click.echo(f"made a new data folder: {folder}", err=True)
-        store = open_sqlite(folder / "store.sqlite3", create=create)
+        store = open_sqlite(folder / STORE, create=create)
     except OSError as error:
         refuse(f"data folder {folder}: {os.strerror(error.errno or 0).lower()}")
     except AforesaidError as error:

@@ -32,8 +32,9 @@ def serve(imports: tuple[Path, ...], ready_file: Path | None, **given: Any) -> N
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # Loads the whole service, half a second of it: not for --help.
     from aforesaid_server import app
+    from aforesaid_server.errors import StartError
 
     try:
         app.serve(settings, imports, ready_file)
-    except app.StartError as error:
+    except StartError as error:
         refuse(str(error))
