@@ -1,7 +1,7 @@
 """`make serve`: is the server, in the foreground, over a data folder with the examples or what IMPORT names.
 
 Reads IMPORT, DATA, PORT and GRPC_PORT from the environment; every other setting is the server's own (`AFORESAID_*`), and so is what
-is printed from then on.
+is printed from then on. The log is for the person who looks at it, unless AFORESAID_LOG_FORMAT says another form.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def main() -> int:
         return CANNOT_START
     data, path = arguments[1], arguments[3]
     print(f"serving {path} from {data}; the first import of many transcripts takes a while", flush=True)
+    os.environ.setdefault("AFORESAID_LOG_FORMAT", "text")
     # In this process: signals, the terminal's as well, are the server's without a go-between.
     return int(commands(["serve", *arguments], prog_name="aforesaid-server") or 0)
 

@@ -150,7 +150,7 @@ def read(
             length=offset + length - place if length else 0,
             turn_id=turn_id,
             reason=reason,
-            scope=dict(scope or {}),
+            scope=_convert.pairs(scope),
         )
 
     return _pages(
@@ -166,7 +166,7 @@ def agents(*, scope: Scope | None = None) -> Pages[Agent]:
     """Yields the agents that the caller may read, by id."""
 
     def request_at(cursor: str) -> agent_service_pb.ListAgentsRequest:
-        return agent_service_pb.ListAgentsRequest(pagination=_full_page(cursor), scope=dict(scope or {}))
+        return agent_service_pb.ListAgentsRequest(pagination=_full_page(cursor), scope=_convert.pairs(scope))
 
     return _pages(
         AgentMethods.list_agents,
@@ -179,14 +179,14 @@ def agents(*, scope: Scope | None = None) -> Pages[Agent]:
 
 def agent(agent_id: str = "", *, scope: Scope | None = None) -> Once[Agent]:
     """Returns one agent; without `agent_id` the caller itself."""
-    request = agent_service_pb.GetAgentRequest(agent_id=agent_id, scope=dict(scope or {}))
+    request = agent_service_pb.GetAgentRequest(agent_id=agent_id, scope=_convert.pairs(scope))
     return _once(AgentMethods.get_agent, request, lambda reply: _convert.agent_of(reply.agent))
 
 
 def update_agent(agent: Agent, fields: Iterable[str], *, scope: Scope | None = None) -> Once[Agent]:
     """Sets the named fields of an agent to those of `agent`; a user makes an agent so. Returns it as it is now."""
     request = agent_service_pb.UpdateAgentRequest(
-        agent=_convert.agent_message(agent), update_mask=_convert.field_mask(fields), scope=dict(scope or {})
+        agent=_convert.agent_message(agent), update_mask=_convert.field_mask(fields), scope=_convert.pairs(scope)
     )
     return _once(AgentMethods.update_agent, request, lambda reply: _convert.agent_of(reply.agent))
 
@@ -198,7 +198,9 @@ def conversations(agent_id: str = "", *, scope: Scope | None = None) -> Pages[St
     """
 
     def request_at(cursor: str) -> agent_service_pb.ListConversationsRequest:
-        return agent_service_pb.ListConversationsRequest(agent_id=agent_id, pagination=_full_page(cursor), scope=dict(scope or {}))
+        return agent_service_pb.ListConversationsRequest(
+            agent_id=agent_id, pagination=_full_page(cursor), scope=_convert.pairs(scope)
+        )
 
     return _pages(
         AgentMethods.list_conversations,
@@ -211,7 +213,9 @@ def conversations(agent_id: str = "", *, scope: Scope | None = None) -> Pages[St
 
 def conversation(conversation_id: str, *, agent_id: str = "", scope: Scope | None = None) -> Once[StoredConversation]:
     """Returns one conversation, without its turns."""
-    request = agent_service_pb.GetConversationRequest(agent_id=agent_id, conversation_id=conversation_id, scope=dict(scope or {}))
+    request = agent_service_pb.GetConversationRequest(
+        agent_id=agent_id, conversation_id=conversation_id, scope=_convert.pairs(scope)
+    )
     return _once(AgentMethods.get_conversation, request, lambda reply: _convert.conversation_of(reply.conversation))
 
 
@@ -224,7 +228,7 @@ def append(conversation_id: str, turns: Iterable[Turn], *, agent_id: str = "", s
         agent_id=agent_id,
         conversation_id=conversation_id,
         turns=[_convert.turn_message(turn) for turn in turns],
-        scope=dict(scope or {}),
+        scope=_convert.pairs(scope),
     )
     return _once(ConversationMethods.append_turns, request, _convert.appended_of)
 
@@ -239,7 +243,7 @@ def write(
     request = conversation_service_pb.WriteConversationRequest(
         conversation=_convert.conversation_message(conversation),
         expected_revision=expected_revision,
-        scope=dict(scope or {}),
+        scope=_convert.pairs(scope),
     )
     return _once(ConversationMethods.write_conversation, request, lambda reply: _convert.conversation_of(reply.conversation))
 
@@ -247,7 +251,7 @@ def write(
 def delete(conversation_id: str, *, agent_id: str = "", scope: Scope | None = None) -> Once[None]:
     """Deletes a conversation for good: it leaves every list at once and never comes back."""
     request = conversation_service_pb.DeleteConversationRequest(
-        agent_id=agent_id, conversation_id=conversation_id, scope=dict(scope or {})
+        agent_id=agent_id, conversation_id=conversation_id, scope=_convert.pairs(scope)
     )
     return _once(ConversationMethods.delete_conversation, request, lambda _: None)
 
@@ -256,7 +260,7 @@ def reads(agent_id: str = "", *, scope: Scope | None = None) -> Pages[ReadRecord
     """Yields reads of other agents' conversations, newest first; with `agent_id` those of that agent."""
 
     def request_at(cursor: str) -> audit_service_pb.ListReadsRequest:
-        return audit_service_pb.ListReadsRequest(agent_id=agent_id, pagination=_full_page(cursor), scope=dict(scope or {}))
+        return audit_service_pb.ListReadsRequest(agent_id=agent_id, pagination=_full_page(cursor), scope=_convert.pairs(scope))
 
     return _pages(
         AuditMethods.list_reads,

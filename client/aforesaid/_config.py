@@ -95,16 +95,13 @@ class Setting:
     placeholder: str
     help: str
     check: Callable[[str], Any]
-    kind: type[Value] = str
 
 
 SETTINGS = (
     Setting("url", "--url", "AFORESAID_URL", "http://127.0.0.1:8787", "URL", "Where the service listens.", _url),
     Setting("agent_id", "--as", "AFORESAID_AGENT_ID", "", "AGENT_ID", "Call as this agent and not as the user.", _text),
-    Setting("timeout", "--timeout", "AFORESAID_TIMEOUT", "60", "SECONDS", "How long one call may take.", _seconds, float),
-    Setting(
-        "retries", "--retries", "AFORESAID_RETRIES", "3", "N", "How often a read that got no answer is tried again.", _count, int
-    ),
+    Setting("timeout", "--timeout", "AFORESAID_TIMEOUT", "60", "SECONDS", "How long one call may take.", _seconds),
+    Setting("retries", "--retries", "AFORESAID_RETRIES", "3", "N", "How often a read that got no answer is tried again.", _count),
     Setting(
         "token", "--token", "AFORESAID_TOKEN", "", "TOKEN", "What proves who calls; flags are seen by all of a machine.", _token
     ),
@@ -116,7 +113,6 @@ SETTINGS = (
         "yes|no",
         "Send the token even where others may read it on its way: over http:// to another machine.",
         _truth,
-        bool,
     ),
     Setting("ca", "--ca", "AFORESAID_CA", "", "FILE", "Trust the certificates of this PEM file, and not the system's.", _text),
 )

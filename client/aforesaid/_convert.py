@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, TypeVar, assert_never
+from typing import Literal, Never, TypeAlias, TypeVar
 
 from protobuf import Oneof
 from protobuf.wkt import FieldMask, Timestamp
@@ -45,12 +45,33 @@ _WORDS: Mapping[str, types_pb.Words] = {"stemmed": types_pb.Words.STEMMED, "as_t
 
 
 def micros(field: str, when: When) -> int:
-    """Returns microseconds since 1970 for a time. Raises InvalidArgument for a datetime without a zone."""
+    """Returns microseconds since 1970 for a time. Raises InvalidArgument for a datetime without a zone, and for what is no time."""
     if isinstance(when, int):
         return when
+    if not isinstance(when, datetime):
+        raise _not_a(field, "a datetime or microseconds since 1970", when)
     if when.tzinfo is None:
         raise InvalidArgument.of(field, f"must have a time zone: {when.isoformat()}")
     return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def texts(field: str, given: Iterable[str]) -> list[str]:
+    """Returns a list of texts. Raises InvalidArgument for one text, which would be taken for a list of its letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise _not_a(field, "a list of texts", given)
+    return list(given)
+
+
+def pairs(scope: Mapping[str, str] | None) -> dict[str, str]:
+    """Returns the scope of a request. Raises InvalidArgument for what is no map."""
+    if not isinstance(scope, Mapping | None):
+        raise _not_a("scope", "a map", scope)
+    return dict(scope or {})
+
+
+def _not_a(field: str, wanted: str, given: object) -> InvalidArgument:
+    # Its type and not its value, which may be what somebody said.
+    return InvalidArgument.of(field, f"must be {wanted}, and is of type {type(given).__name__}")
 
 
 def timestamp(value: int | None) -> Timestamp | None:
@@ -87,7 +108,7 @@ def search_request(
         pagination=types_pb.Pagination(limit=limit, cursor=cursor),
         agent_id=agent_id,
         conversation_id=conversation_id,
-        roles=list(roles),
+        roles=texts("roles", roles),
         since=None if since is None else timestamp(micros("since", since)),
         until=None if until is None else timestamp(micros("until", until)),
         project=project,
@@ -98,7 +119,7 @@ def search_request(
         every_agent=every_agent,
         include_own_searches=include_own_searches,
         reason=reason,
-        scope=dict(scope or {}),
+        scope=pairs(scope),
     )
 
 
@@ -110,7 +131,7 @@ def _named(field: str, name: str, known: Mapping[str, Number]) -> Number:
 
 def field_mask(fields: Iterable[str]) -> FieldMask:
     """Returns the message that names fields."""
-    return FieldMask(paths=list(fields))
+    return FieldMask(paths=texts("fields", fields))
 
 
 def agent_message(agent: Agent) -> types_pb.Agent:
@@ -120,7 +141,7 @@ def agent_message(agent: Agent) -> types_pb.Agent:
         name=agent.name,
         role=agent.role,
         archived=agent.archived,
-        scope=dict(agent.scope),
+        scope=pairs(agent.scope),
         parent_agent_id=agent.parent_agent_id,
     )
 
@@ -138,7 +159,9 @@ def conversation_message(conversation: Conversation, *, with_turns: bool = True)
 
 
 def turn_message(turn: Turn) -> types_pb.Turn:
-    """Returns the message for a turn that is to be written."""
+    """Returns the message for a turn that is to be written. Raises InvalidArgument for what is none."""
+    if not isinstance(turn, Turn):
+        raise _not_a("turns", "a list of Turn", turn)
     return types_pb.Turn(
         turn_id=turn.turn_id,
         role=turn.role,
@@ -167,7 +190,11 @@ def part_message(part: Part) -> types_pb.Part:
             file: Oneof[Literal["file"], types_pb.File] = Oneof("file", types_pb.File(media_type=media_type, name=name))
             return types_pb.Part(kind=file)
         case _:
-            assert_never(part)
+            raise _no_part(part)
+
+
+def _no_part(part: Never) -> InvalidArgument:
+    return _not_a("parts", "a list of Text, Reasoning, ToolCall, ToolResult and File", part)
 
 
 def _result_message(result: ToolResult) -> types_pb.ToolResult:

@@ -115,7 +115,7 @@ class Unavailable(AforesaidError):
 class Unreachable(Unavailable):
     """No answer came: the service is not there, or the connection broke. Whether a write took place is not known.
 
-    Not retryable where its certificate is not trusted or the client was closed.
+    Not retryable where its certificate is not taken or the client was closed.
     """
 
 
@@ -162,7 +162,11 @@ _REASONS = (
     ("Connection refused", "connection refused", True),
     ("dns error", "no such host", True),
     ("timed out", "timed out", True),
+    # What `openssl req -x509` makes unless it is told otherwise. Python and curl take it.
+    ("CaUsedAsEndEntity", "its certificate is that of a CA, which a service may not show: it must say CA:FALSE", False),
+    ("certificate not valid for name", "its certificate is for other names", False),
     ("ertificate", "its certificate is not trusted", False),
+    ("close_notify", "the connection was cut off", True),
     ("already closed transport", "the client was closed", False),
 )
 # What the transport says where only HTTP/2 is spoken, as at the gRPC port: its greeting came after the request, or before.

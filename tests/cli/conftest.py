@@ -206,7 +206,8 @@ ANY_TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("\x00\x07\x08\
 def obeyed(text: str) -> list[str]:
     """The characters of a text that a terminal acts on instead of showing them."""
     turning = {0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
-    return [char for char in text if unicodedata.category(char) in {"Cc", "Zl", "Zp"} or ord(char) in turning]
+    tags = range(0xE0000, 0xE0080)  # seen by nobody, and read by programs
+    return [char for char in text if unicodedata.category(char) in {"Cc", "Zl", "Zp"} or ord(char) in {*turning, *tags}]
 
 
 def uncoloured(text: str) -> str:

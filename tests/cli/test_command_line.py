@@ -18,6 +18,7 @@ from aforesaid._config import SETTINGS
 from aforesaid.cli import commands, run
 from scripts.running_server import EXAMPLES
 from tests.cli.conftest import SECONDS, Command, Ended, bare, command_line
+from tests.client.ports import answering
 
 COMMANDS = sorted(commands.commands)
 
@@ -78,6 +79,16 @@ def test_help_of_a_command_names_every_setting_and_its_variable(command: list[st
         (
             ["search", "x", "--timeout", "0.0001"],
             "aforesaid: timeout: must be from 0.001 to 9999999 seconds: 0.0001 (--timeout or AFORESAID_TIMEOUT)\n",
+        ),
+        (["search", "x", "--as", ""], "aforesaid: as: is empty: without the flag it is the user who calls\n"),
+        (["rpc", "list-agents", "--as", ""], "aforesaid: as: is empty: without the flag it is the user who calls\n"),
+        (
+            ["search", "x", "--timeout", "soon"],
+            "aforesaid: timeout: must be a number of seconds: soon (--timeout or AFORESAID_TIMEOUT)\n",
+        ),
+        (
+            ["search", "x", "--token-in-clear", "maybe"],
+            "aforesaid: token_in_clear: must be yes or no: maybe (--token-in-clear or AFORESAID_TOKEN_IN_CLEAR)\n",
         ),
         (["search", "caf\udce9", "x"], "aforesaid: query: must be UTF-8: 'caf\\udce9'\n"),
         (["search", "x", "--reason", "\udce9"], "aforesaid: reason: must be UTF-8: '\\udce9'\n"),
@@ -150,6 +161,27 @@ def test_an_import_without_a_service_says_no_more_than_that(nobody: str, piped: 
     assert piped("import", EXAMPLES, "--url", nobody) == Ended(2, "", told)
 
 
+def test_where_no_service_could_help_none_is_named(piped: Command) -> None:
+    told = "aforesaid: cannot reach http://nobody.invalid: no such host\n"
+    assert piped("search", "x", "--url", "http://nobody.invalid", "--retries", "0") == Ended(2, "", told)
+
+
+def test_the_end_is_at_once() -> None:
+    # Python's own way out would wait for the transport's threads, or have them fail loudly.
+    program = "import atexit, sys; from aforesaid.cli import main; atexit.register(print, 'late'); sys.argv = ['', 'show']; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=bare(None), capture_output=True, timeout=SECONDS, check=False)
+    told = b"aforesaid: missing argument 'ID'; try 'aforesaid show --help'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", told)
+
+
+def test_who_has_no_token_is_told_where_one_is_given(piped: Command) -> None:
+    body = b'{"code": "unauthenticated", "message": "authorization: x"}'
+    head = b"HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    with answering(head + b"content-length: %d\r\n\r\n" % len(body) + body) as (url, _):
+        told = "aforesaid: authorization: x; --token or AFORESAID_TOKEN gives one\n"
+        assert piped("agents", "--url", url) == Ended(2, "", told)
+
+
 @pytest.mark.parametrize("arguments", [("search", "x"), ("import", EXAMPLES)])
 def test_the_grpc_port_is_not_the_one_to_call(arguments: tuple[str | Path, ...], grpc_target: str, piped: Command) -> None:
     url = f"http://{grpc_target}"
@@ -183,6 +215,26 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
             [sys.executable, "-c", program], env=bare(None), stdout=closed, stderr=subprocess.PIPE, timeout=SECONDS, check=False
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_error(closed: str) -> None:
+    told = "print(sys.stdin.isatty(), file=sys.stderr)"
+    program = f"import sys; from aforesaid import cli; cli.run = lambda _: {told} or 7; cli.main()"
+    shell = ["bash", "-c", f'"$0" -c "$1" {closed}', sys.executable, program]
+    done = subprocess.run(shell, env=bare(None), capture_output=True, timeout=SECONDS, check=False)
+    assert (done.returncode, done.stderr) == (7, b"" if "2>" in closed else b"False\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
+@pytest.mark.parametrize("much", [1, 10**6])
+def test_output_that_cannot_be_written_is_an_error(much: int) -> None:
+    program = f"import sys; from aforesaid import cli; cli.run = lambda _: sys.stdout.write('x' * {much}) * 0; cli.main()"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=bare(None), stdout=full, stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, b"aforesaid: cannot print: no space left on device\n")
 
 
 def test_a_terminal_without_the_characters_gets_their_numbers() -> None:

@@ -117,6 +117,18 @@ def test_nothing_is_1(name: str, piped: Command, world: World) -> None:
     assert piped(name, "--scope", f"team={uuid4().hex}", "--url", world.url, "--json") == Ended(1, "", "")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("agents", "No agents here; `aforesaid import PATH` brings transcripts.\n"),
+        ("conversations", "No conversations here.\n"),
+        ("reads", "No reads are recorded here.\n"),
+    ],
+)
+def test_nothing_is_told_to_who_looks_on(name: str, told: str, terminal: Command, world: World) -> None:
+    assert terminal(name, "--scope", f"team={uuid4().hex}", "--url", world.url) == Ended(1, "", told)
+
+
 def test_an_error_is_2_and_the_services_own_words(command: Command) -> None:
     ended = command("conversations", "--agent", "nobody-is-this")
     assert (ended.code, ended.out) == (2, "")

@@ -24,7 +24,12 @@ HOME = "/home/me/.claude/projects/-srv-shop"
     [
         (Source("claude-code", f"{HOME}/{SESSION}.jsonl", "/srv/shop"), f"cd /srv/shop && claude --resume {SESSION}"),
         (Source("claude-code", f"{HOME}/{SESSION}.jsonl", "/srv/my $hop"), f"cd '/srv/my $hop' && claude --resume {SESSION}"),
+        (Source("claude-code", f"{HOME}/{SESSION}.jsonl", "C:\\shop"), f"cd 'C:\\shop' && claude --resume {SESSION}"),
         (Source("claude-code", f"{HOME}/{SESSION}.jsonl"), f"claude --resume {SESSION}"),
+        *(
+            (Source("claude-code", f"{HOME}/{SESSION}.jsonl", odd), f"claude --resume {SESSION}")
+            for odd in ("-", "+1", "=x", "..", "x")
+        ),
         # A sub-agent's file lies in its parent's session, the lines of an old one in its parent's file.
         (Source("claude-code", f"{HOME}/{SESSION}/subagents/agent-1.jsonl", "/s"), f"cd /s && claude --resume {SESSION}"),
         (Source("claude-code", f"{HOME}/{SESSION}/subagents/workflows/{OTHER}/agent-1.jsonl"), f"claude --resume {SESSION}"),

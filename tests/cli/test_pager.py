@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import sys
 from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
 
 from aforesaid import Client, Text, Turn
-from aforesaid.cli.pager import ASKS
+from aforesaid.cli.pager import ASKS, keyboard
 from tests.cli.conftest import Command, Ended, Sitting, uncoloured
 
 TURNS = 13
@@ -70,6 +73,17 @@ def test_keys_that_were_typed_ahead_count(search: Sitting) -> None:
     assert shown(search(keys=[" q", ""])) == list(range(2 * LIMIT))
 
 
+def test_a_question_fits_into_one_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as fingers, os.fdopen(theirs) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with keyboard() as keys:
+            fingers.write(b"q")
+            assert not keys.goes_on()
+    assert capsys.readouterr().out == f"\x1b[7m{ASKS[:20]}\x1b[0m\r\x1b[K"
+
+
 def test_a_screen_that_is_full_asks_too(search: Sitting) -> None:
     # Seven lines and the question: two hits, then what is left of the page.
     ended = search(keys=[" ", "q"], size=(8, 100))
@@ -78,7 +92,7 @@ def test_a_screen_that_is_full_asks_too(search: Sitting) -> None:
 
 
 def test_lines_that_wrap_take_several_rows(search: Sitting) -> None:
-    wide, narrow = search(keys=["q"], size=(14, 200)), search(keys=["q"], size=(14, 40))
+    wide, narrow = search(keys=["q"], size=(14, 200)), search(keys=["q"], size=(14, 45))
     assert len(shown(narrow)) < len(shown(wide))
 
 

@@ -29,6 +29,8 @@ PLACES = st.one_of(
         (Place("shop", "5b0c"), "shop/5b0c"),
         (Place("", "5b0c", 0), "5b0c:0"),
         (Place("-srv-shop", "c_1.x", 3), "-srv-shop/c_1.x:3"),
+        (Place("--help", "--help", 3), "%2D-help/--help:3"),
+        (Place("", "--", 3), "%2D-:3"),
         (Place("shop/agent-1", "runs/chat.jsonl:3", 7), "shop%2Fagent-1/runs%2Fchat.jsonl%3A3:7"),
         (Place("a", "c", turn_id="chat.jsonl:3@x"), "a/c@chat.jsonl%3A3%40x"),
         (Place("größe", "日本語", 1), "größe/日本語:1"),

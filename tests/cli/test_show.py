@@ -59,6 +59,11 @@ def show(kept: Kept, here: Command) -> Callable[..., Ended]:
     return lambda *arguments: here("show", *map(str, arguments), "--url", kept.url)
 
 
+def test_an_id_without_an_agent_is_told_as_an_id(show: Callable[..., Ended]) -> None:
+    told = "aforesaid: id: names no agent, as it must where no agent asks: short:1; `aforesaid conversations` lists ids\n"
+    assert show("short:1") == Ended(2, "", told)
+
+
 def headings(out: str) -> list[str]:
     """The sign and the number of each turn that was shown."""
     return re.findall(r"^[> ] \[\d+\]", out, re.MULTILINE)

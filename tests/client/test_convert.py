@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -207,3 +208,42 @@ def test_what_no_message_can_hold_is_refused_by_name(arguments: dict[str, object
     with pytest.raises(InvalidArgument, match=field) as caught:
         _convert.search_request("q", **arguments)  # type: ignore[arg-type]
     assert caught.value.violations[0].field == field
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"roles": "assistant"}, "roles: must be a list of texts, and is of type str"),
+        ({"roles": None}, "roles: must be a list of texts, and is of type NoneType"),
+        ({"since": "2026-03-04"}, "since: must be a datetime or microseconds since 1970, and is of type str"),
+        ({"until": date(2026, 3, 4)}, "until: must be a datetime or microseconds since 1970, and is of type date"),
+        ({"scope": "project"}, "scope: must be a map, and is of type str"),
+        ({"scope": [("project", "shop")]}, "scope: must be a map, and is of type list"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_names_its_field(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        _convert.search_request("x", **arguments)
+    assert caught.value.message == told
+    assert [violation.field for violation in caught.value.violations] == list(arguments)
+
+
+@pytest.mark.parametrize(
+    ("turn", "told"),
+    [
+        ("hello", "turns: must be a list of Turn, and is of type str"),
+        (
+            Turn("user", "hello"),  # type: ignore[arg-type]
+            "parts: must be a list of Text, Reasoning, ToolCall, ToolResult and File, and is of type str",
+        ),
+    ],
+)
+def test_a_turn_that_is_none_is_told(turn: Any, told: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        _convert.turn_message(turn)
+    assert caught.value.message == told
+
+
+def test_one_field_is_no_list_of_fields() -> None:
+    with pytest.raises(InvalidArgument, match=r"^fields: must be a list of texts, and is of type str$"):
+        _convert.field_mask("name")

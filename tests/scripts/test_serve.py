@@ -18,6 +18,8 @@ from scripts.running_server import EXAMPLES, ROOT
 from scripts.serve import WrongSetting, serve_arguments
 
 SECONDS = 60
+# A line of the log, for people.
+LOGGED = re.compile(r"\d{4}-\d\d-\d\dT\S+Z \[info +\] \w+")
 
 
 def begin(environment: Mapping[str, str]) -> subprocess.Popen[str]:
@@ -48,7 +50,7 @@ def stop(process: subprocess.Popen[str]) -> str:
     """Presses Ctrl-C; it must end in good order. Returns what it printed from then on, but for the log."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, [line for line in err.splitlines() if not line.startswith("{")]) == (0, [])
+    assert (process.returncode, [line for line in err.splitlines() if not LOGGED.match(line)]) == (0, [])
     return out
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 import click
 
-from aforesaid._errors import AforesaidError, Unreachable
+from aforesaid._errors import AforesaidError, Unauthenticated, Unreachable
 from aforesaid.cli.agents import agents
 from aforesaid.cli.completion import VARIABLE, answer_shell, completion
 from aforesaid.cli.conversations import conversations
@@ -65,18 +67,35 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error_line(_lowered(error.format_message()) + hint), err=True)
         return FAILED
     except AforesaidError as error:
-        hint = "; `aforesaid-server serve` starts a service" if isinstance(error, Unreachable) else ""
-        click.echo(error_line(error.message + hint), err=True)
+        click.echo(error_line(error.message + _way_out(error)), err=True)
         return FAILED
     return code or 0
+
+
+def _way_out(error: AforesaidError) -> str:
+    """Says what a person may do about an error that does not say it by itself."""
+    # Nothing else is known to be cured by a service on this machine: a name that is not found, a certificate.
+    if isinstance(error, Unreachable) and error.message.endswith(": connection refused"):
+        return "; `aforesaid-server serve` starts a service"
+    return "; --token or AFORESAID_TOKEN gives one" if isinstance(error, Unauthenticated) else ""
 
 
 def _lowered(message: str) -> str:
     return message[:1].lower() + message[1:].rstrip(".")
 
 
+def _open_closed() -> None:
+    """Opens to nothing each of the three streams that whoever started this has closed: Python has None there, and the next file or
+    connection would take the place.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open to the end
+
+
 def main() -> None:
     """Is the program: runs the command of sys.argv and exits."""
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its number instead of an error.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -88,8 +107,23 @@ def main() -> None:
         # The reader, such as `head`, has seen enough. Python would complain again while it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        # What calls and files raise is told by `run`: left is what is printed to, such as a full disk.
+        click.echo(error_line(f"cannot print: {(error.strerror or type(error).__name__).lower()}"), err=True)
+        code = FAILED
     except (KeyboardInterrupt, click.Abort):
         click.echo(error_line("interrupted"), err=True)
-        # A call may still wait in a thread of its own: nothing is left to wait for.
-        os._exit(INTERRUPTED)
-    sys.exit(code)
+        code = INTERRUPTED
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """Ends the process at once.
+
+    After Ctrl-C a call may still wait in a thread of its own, and nothing is left to wait for. After an import that was refused
+    early the transport still lets go of what it did not send: of 12 imports with a bad token Python's own way out, which such a
+    thread does not survive, printed a stack of Rust's in 1.
+    """
+    with suppress(OSError):  # somebody who read stderr has left
+        sys.stderr.flush()
+    os._exit(code)

@@ -21,6 +21,7 @@ COLUMNS = (
     Column("PARENT"),
     Column("SCOPE"),
 )
+NONE = "No agents here; `aforesaid import PATH` brings transcripts."
 
 
 @click.command(epilog="Exit code: 0, 1 when there are none, 2 on an error.")
@@ -43,7 +44,7 @@ def agents(limit: int, scope: tuple[tuple[str, str], ...], as_json: bool, colour
             reply = client.wire.call(client.wire.agents.list_agents, ListAgentsRequest(pagination=page, scope=narrowed))
             return reply.agents, reply.next_page_token
 
-        return print_listing(Listing(ask, COLUMNS, _row), limit, as_json, colour)
+        return print_listing(Listing(ask, COLUMNS, _row, NONE), limit, as_json, colour)
 
 
 def _row(agent: Agent, _read_by_people: bool) -> list[str]:

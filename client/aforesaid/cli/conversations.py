@@ -25,6 +25,7 @@ COLUMNS = (
     Column("PROJECT", in_pipes_only=True),
     Column("FILE", in_pipes_only=True),
 )
+NONE = "No conversations here."
 
 
 @click.command(epilog="Exit code: 0, 1 when there are none, 2 on an error.")
@@ -49,7 +50,7 @@ def conversations(target: str, limit: int, scope: tuple[tuple[str, str], ...], a
             reply = client.wire.call(client.wire.agents.list_conversations, request)
             return reply.conversations, reply.next_page_token
 
-        return print_listing(Listing(ask, COLUMNS, _row), limit, as_json, colour)
+        return print_listing(Listing(ask, COLUMNS, _row, NONE), limit, as_json, colour)
 
 
 def _row(message: Conversation, read_by_people: bool) -> list[str]:

@@ -33,12 +33,14 @@ Command = TypeVar("Command", bound=Callable[..., object])
 class Listing(Generic[Entry]):
     """A list of the service: how a page of it is asked for, and how an entry is told.
 
-    `row` gets whether somebody reads it: times are then those of this machine, and words stand for what is empty.
+    `row` gets whether somebody reads it: times are then those of this machine, and words stand for what is empty. `none` is what
+    is said on a terminal where there are no entries.
     """
 
     ask: Callable[[Pagination], tuple[Sequence[Entry], str]]
     columns: Sequence[Column]
     row: Callable[[Entry, bool], Sequence[str]]
+    none: str
 
 
 def listing_options(command: Command) -> Command:
@@ -64,7 +66,11 @@ def print_listing(listing: Listing[Entry], limit: int, as_json: bool, colour: st
         )
     else:
         lines = (line for page in pages for line in tab_separated(listing.row(entry, False) for entry in page))
-    return 0 if print_pages([lines]) else NOTHING
+    if print_pages([lines]):
+        return 0
+    if sys.stdout.isatty():
+        click.echo(listing.none, err=True)
+    return NOTHING
 
 
 def _pages(ask: Callable[[Pagination], tuple[Sequence[Entry], str]], limit: int) -> Iterator[Sequence[Entry]]:

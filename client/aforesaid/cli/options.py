@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from aforesaid._config import SETTINGS
+from aforesaid._config import SETTINGS, Setting
 from aforesaid._errors import InvalidArgument
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -24,19 +24,23 @@ LEAST, MOST = -(2**31), 2**31 - 1
 def service_flags() -> list[click.Option]:
     """Returns a flag for each setting of the client, under the names that Config.read takes."""
     return [
-        click.Option([setting.flag, setting.name], type=setting.kind, metavar=setting.placeholder, help=_help(setting))
+        click.Option([setting.flag, setting.name], type=_kind(setting), metavar=setting.placeholder, help=_help(setting))
         for setting in SETTINGS
     ]
 
 
-def _help(setting: Any) -> str:
+def _kind(setting: Setting) -> click.ParamType[str]:
+    return _CALLER if setting.name == "agent_id" else click.STRING
+
+
+def _help(setting: Setting) -> str:
     return f"{setting.help}  [{setting.variable}{f'; {setting.default}' if setting.default else ''}]"
 
 
 def service_options(command: Command) -> Command:
     """Adds the flags of the client's settings to a command."""
     for setting in reversed(SETTINGS):
-        command = click.option(setting.flag, setting.name, type=setting.kind, metavar=setting.placeholder, help=_help(setting))(
+        command = click.option(setting.flag, setting.name, type=_kind(setting), metavar=setting.placeholder, help=_help(setting))(
             command
         )
     return command
@@ -98,6 +102,19 @@ class NumberType(click.ParamType[int]):
         return max(LEAST, min(int(number), MOST))
 
 
+class CallerType(click.ParamType[str]):
+    """Who calls. Where a script's variable is not set it must not be the user, who may read everything."""
+
+    name = "caller"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the value as it is. Raises InvalidArgument where it is empty."""
+        if value == "":
+            raise InvalidArgument.of(name_of(param), "is empty: without the flag it is the user who calls")
+        return str(value)
+
+
+_CALLER = CallerType()
 TEXT = TextType()
 ROLE = TextType("user", "assistant", "tool", "system")
 PAIR = PairType()

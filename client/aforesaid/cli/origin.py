@@ -27,6 +27,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _LINE_ID = re.compile(r"line-([0-9]{1,9})")
 _KEY_BEFORE = re.compile(rb'"uuid"\s*:\s*\Z')
 _SUB_AGENTS = "subagents"
+_WHOLE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def _claude_resume(source: Source, _agent_id: str) -> str:
     session = folders[folders.index(_SUB_AGENTS) + 1] if _SUB_AGENTS in folders else path.stem
     if not re.fullmatch(_UUID, session):
         return ""
-    folder = f"cd {shlex.quote(source.project)} && " if source.project and not source.project.startswith("-") else ""
+    # Anything but a whole path means something else wherever it is typed, or nothing that can be: `-`, `+1`, `=x`.
+    folder = f"cd {shlex.quote(source.project)} && " if _WHOLE_PATH.match(source.project) else ""
     return f"{folder}claude --resume {session}"
 
 

@@ -94,7 +94,8 @@ class _Keyboard:
 
     def goes_on(self) -> bool:
         """Shows the question until a key answers it, then takes it away."""
-        sys.stdout.write(f"\x1b[7m{ASKS}\x1b[0m")
+        # Of one that wraps only the last row could be taken away.
+        sys.stdout.write(f"\x1b[7m{ASKS[: _columns()]}\x1b[0m")
         sys.stdout.flush()
         try:
             while True:

@@ -37,7 +37,9 @@ class Place:
     def __str__(self) -> str:
         agent = f"{escaped(self.agent_id)}/" if self.agent_id else ""
         turn = f"@{escaped(self.turn_id)}" if self.turn_id else "" if self.seq is None else f":{self.seq}"
-        return f"{agent}{escaped(self.conversation_id)}{turn}"
+        whole = f"{agent}{escaped(self.conversation_id)}{turn}"
+        # `--` begins an option, whatever follows; one minus does not for the commands that take an id.
+        return f"%2D{whole[1:]}" if whole.startswith("--") else whole
 
 
 def read_place(text: str) -> Place:

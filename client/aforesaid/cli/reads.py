@@ -26,9 +26,12 @@ COLUMNS = (
     Column("REQUEST", in_pipes_only=True),
 )
 NOBODY = "(user)"
+NONE = "No reads are recorded here."
 
 
-@click.command(epilog="Exit code: 0, 1 when there are none, 2 on an error.")
+@click.command(
+    short_help="List who read another agent's conversations.", epilog="Exit code: 0, 1 when there are none, 2 on an error."
+)
 @click.option("--agent", "target", metavar="ID", type=TEXT, default="", help="Only reads of this agent.")
 @listing_options
 def reads(target: str, limit: int, scope: tuple[tuple[str, str], ...], as_json: bool, colour: str, **settings: Any) -> int:
@@ -50,7 +53,7 @@ def reads(target: str, limit: int, scope: tuple[tuple[str, str], ...], as_json: 
             reply = client.wire.call(client.wire.audit.list_reads, request)
             return reply.records, reply.next_page_token
 
-        return print_listing(Listing(ask, COLUMNS, _row), limit, as_json, colour)
+        return print_listing(Listing(ask, COLUMNS, _row, NONE), limit, as_json, colour)
 
 
 def _row(message: ReadRecord, read_by_people: bool) -> list[str]:

@@ -19,6 +19,7 @@ from aforesaid.cli.words import QueryCommand
 if TYPE_CHECKING:
     from aforesaid._replies import StoredConversation
     from aforesaid.agent.v1.types_pb import Conversation, Turn
+    from aforesaid.cli.stretch import Stretch
 
 AROUND = 2
 
@@ -65,7 +66,7 @@ def show(
         raise InvalidArgument.of("around", f"must be at least 0: {around}")
     with Client(**settings) as client:
         stretch = Stretch(client, wanted, reason, scope_of(scope))
-        conversation = interruptible(stretch.conversation)
+        conversation = _found(stretch, place)
         marked = interruptible(lambda: stretch.seq(conversation))
         if whole or marked is None:
             turns = stretch.all()
@@ -78,6 +79,17 @@ def show(
         style = COLOURS if wants_colour(sys.stdout.isatty(), os.environ, colour) else PLAIN
         print_pages([_lines(conversation, turns, marked, style)])
     return 0
+
+
+def _found(stretch: Stretch, typed: str) -> Conversation:
+    try:
+        return interruptible(stretch.conversation)
+    except InvalidArgument as error:
+        if stretch.place.agent_id or all(violation.field != "agent_id" for violation in error.violations):
+            raise
+        # The service speaks of a field, of which nobody who typed an id knows.
+        problem = f"names no agent, as it must where no agent asks: {typed}; `aforesaid conversations` lists ids"
+        raise InvalidArgument.of("id", problem) from None
 
 
 def _lines(message: Conversation, turns: Iterator[Turn], marked: int | None, style: Style) -> Iterator[str]:

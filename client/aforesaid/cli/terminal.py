@@ -56,6 +56,7 @@ def _unsafe() -> Iterator[tuple[int, str]]:
 
 
 _VISIBLE = dict(_unsafe())
+_ESCAPED = re.compile(f"[{''.join(map(re.escape, map(chr, sorted(code for code in _VISIBLE if code > 0x20))))}]")
 
 
 def visible(text: str) -> str:
@@ -71,7 +72,12 @@ def visible_lines(text: str) -> list[str]:
 def json_line(json: str) -> str:
     """Returns JSON in which the characters that JSON lets stand and a terminal would obey are escaped; it says the same."""
     # Outside of strings JSON holds none of them. Those under U+0020 are escaped already.
-    return re.sub(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda match: f"\\u{ord(match[0]):04x}", json)
+    return _ESCAPED.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), json)
+
+
+def _utf16(char: str) -> Iterator[int]:
+    code = ord(char)
+    yield from (code,) if code < 0x10000 else (0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF))
 
 
 def note_line(note: str) -> str:
