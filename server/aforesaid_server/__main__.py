@@ -20,9 +20,14 @@ except ModuleNotFoundError as error:
     sys.exit(2)
 
 
+PROGRAM = "aforesaid-server"
+# What a shell says of a program that Ctrl-C ended.
+INTERRUPTED = 130
+
+
 def _print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        click.echo(f"aforesaid-server {version('aforesaid')}")
+        click.echo(f"{PROGRAM} {version('aforesaid')}")
         context.exit()
 
 
@@ -44,7 +49,20 @@ commands.add_command(grants)
 
 def main() -> None:
     """Is the program."""
-    commands(prog_name="aforesaid-server")
+    try:
+        code = commands.main(prog_name=PROGRAM, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = error.exit_code
+    except click.UsageError as error:
+        # One line, as for everything else that cannot be; click prints three.
+        said = error.format_message()
+        said = said[:1].lower() + said[1:].rstrip(".")
+        click.echo(f"{PROGRAM}: {said}; try '{error.ctx.command_path if error.ctx else PROGRAM} --help'", err=True)
+        code = error.exit_code
+    except click.Abort:
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -248,6 +248,7 @@ def test_grant_and_list_and_revoke(owner: Owner) -> None:
     assert owner.does("grants", "revoke", "1", "--by", "dan") == "grant 1 of agent ada to read agent bob is revoked"
     assert "it was revoked already, at 2" in owner.does("grants", "revoke", "1")
     head, *lines = owner.does("grants", "list").splitlines()
+    assert owner.does("grants").splitlines() == [head, *lines]
     assert head.split() == ["number", "reader", "read", "scope", "until", "why", "by", "at", "state"]
     assert [line.split()[0] for line in lines] == ["2", "1"]
     assert lines[1].endswith("revoked by dan")

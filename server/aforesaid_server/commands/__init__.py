@@ -5,6 +5,7 @@ Flags go over the environment (`AFORESAID_*`), which goes over the defaults; all
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +74,13 @@ def read_settings(given: dict[str, Any]) -> Settings:
     except ValidationError as error:
         refuse(*(_told(wrong["loc"], wrong["msg"], wrong["input"]) for wrong in error.errors(include_url=False)))
     except SettingsError as error:
-        refuse(f"environment: {error}; lists are JSON, such as '[\"reviewer\"]'")
+        refuse(*(_no_list(name) for name in Settings.model_fields if f'"{name}"' in str(error)))
+
+
+def _no_list(name: str) -> str:
+    """Says what is wrong with a list of the environment; pydantic's own words hold neither the variable nor its value."""
+    variable = f"AFORESAID_{name.upper()}"
+    return f"{variable}: must be a list as JSON, such as '[\"reviewer\"]': {os.environ.get(variable, '')}"
 
 
 def _told(place: tuple[int | str, ...], problem: str, given: object) -> str:

@@ -79,11 +79,14 @@ def _both(store: Store, reader: str, target: str, scope: Scope) -> tuple[StoredA
 
 
 @click.group(invoke_without_command=True)
+@data_option
 @click.pass_context
-def grants(context: click.Context) -> None:
+def grants(context: click.Context, data: Path | None) -> None:
     """List and revoke grants; without a command, list them."""
     if context.invoked_subcommand is None:
-        context.invoke(list_, as_json=False, data=None)
+        context.invoke(list_, as_json=False, data=data)
+    elif data is not None:
+        refuse(f"--data: stands after {context.invoked_subcommand}")
 
 
 @grants.command("list")

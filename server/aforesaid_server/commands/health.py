@@ -14,7 +14,7 @@ SECONDS = 4.0
 EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - asked about, not listened on
 
 
-@click.command()
+@click.command(short_help="Ask the server of this environment whether it lives.")
 def health() -> None:
     """Ask the server that has the settings of this environment whether it lives.
 
@@ -35,7 +35,8 @@ def health() -> None:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        click.echo(f"aforesaid-server: port {settings.port}: {type(error).__name__}", err=True)
+        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+        click.echo(f"aforesaid-server: port {settings.port}: {reason}", err=True)
         raise SystemExit(1) from None
     finally:
         connection.close()
