@@ -278,7 +278,7 @@ class Audit:
             return []
         if who.whom is Whom.SCOPE:
             return self._store.reads(who.scope, (agent_id, None) if agent_id else None, before, limit)
-        if who.agent is None or agent_id not in ("", who.agent_id):
+        if who.agent is None or agent_id not in ("", who.agent_id) or not holds(who.agent.scope, who.scope):
             return []
         return self._store.reads(EMPTY_SCOPE, (who.agent_id, who.agent.pk), before, limit)
 

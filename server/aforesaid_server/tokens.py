@@ -67,7 +67,8 @@ class Tokens:
 
         Raises Unauthenticated, with one message whatever is wrong.
         """
-        given = _BEARER.fullmatch(authorization[0]) if len(authorization) == 1 else None
+        # Blanks around the value of a header are no part of it (RFC 9110, 5.5).
+        given = _BEARER.fullmatch(authorization[0].strip(" \t")) if len(authorization) == 1 else None
         if given is None:
             raise no_good_token()
         stored = self._store.token(given[2])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -631,6 +632,9 @@ def test_a_scope_that_leaves_the_caller_itself_out(world: World) -> None:
     ):
         assert METHODS[method](world, by, own).code == "not_found", method
     assert by.read(TALK).code == by.call(GET_AGENT, {}).code == "not_found"
+    ok(world.user.search(world.word, agentId=own))
+    assert world.callers["reader"].reads()
+    assert by.reads() == []
     assert outcome("import", importing(world, by, own)) == "not_found"
     assert owners(ok(by.search(world.word, agentId=world.callers["bound"].agent_id))) == {world.callers["bound"].agent_id}
 
@@ -677,6 +681,68 @@ def test_an_agent_imports_its_new_sub_agents(user: Caller) -> None:
     assert (made[child], made[grandchild]) == ((parent, "implementer"), (child, "implementer")), "it gives no roles"
     assert [left["code"] for left in bring(new("foreign"), other)["skipped"]] == ["not_found"]
     assert [left["code"] for left in bring(other, parent)["skipped"]] == ["permission_denied"]
+
+
+def test_an_import_reaches_no_other_agent_of_the_callers_id(tmp_path: Path) -> None:
+    """One of the same id in a narrower scope is somebody else, whether it is the target or the parent of a new agent."""
+    ada, at_work = {"user_id": "ada"}, {"user_id": "ada", "project": "shop"}
+    with guarded(tmp_path / "data") as guard:
+        wide, narrow = (guard.by("--agent", "twin", "--role", "observer", scope=scope) for scope in (ada, at_work))
+        narrow.say(TALK, turns=[turn("as it was", "t")])
+
+        def bring(agent_id: str) -> Json:
+            named = {"agentId": agent_id, "parentAgentId": "twin", "scope": {"project": "shop"}}
+            return ok(wide.bring([{"agent": named, "conversation": {"conversationId": TALK}, "turns": [turn("x", "t")]}])).body
+
+        assert [left["code"] for left in bring("twin")["skipped"]] == ["not_found"]
+        assert ok(narrow.read(TALK, turnId="t")).body["turns"][0]["parts"] == [{"text": "as it was"}]
+        assert bring("child") == {"turnsAdded": "1"}
+        family = [[one["agentId"] for one in by.all_of(LIST_AGENTS, "agents")] for by in (wide, narrow)]
+        assert family == [["child", "twin"], ["twin"]]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_agent_brings_sub_agents_of_sub_agents_at_once(known: bool, user: Caller) -> None:
+    by = user.agent(new("parent"))
+    if known:
+        by.say(TALK, "x")
+    ids = [by.agent_id, *(new("child") for _ in range(3))]
+    messages = [
+        {"agent": {"agentId": one, "parentAgentId": above}, "conversation": {"conversationId": TALK}, "turns": [turn("x")]}
+        for above, one in pairwise(ids)
+    ]
+    assert ok(by.bring(messages)).body == {"turnsAdded": "3"}
+    made = {agent["agentId"]: agent.get("parentAgentId") for agent in user.all_of(LIST_AGENTS, "agents")}
+    assert [made[one] for one in ids[1:]] == ids[:-1]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_order_of_an_import_makes_no_difference_to_its_agents(order: tuple[int, ...], at_once: bool, user: Caller) -> None:
+    """Also where a sub-agent comes before its parent, which is then made without a name."""
+    world = user.within(world=new("world"))
+    agents = [
+        {"agentId": "main", "name": "Shop"},
+        {"agentId": "sub", "name": "Explore", "role": "reviewer", "parentAgentId": "main"},
+        {"agentId": "deep", "name": "Plan", "parentAgentId": "sub"},
+    ]
+    messages = [{"agent": agents[place], "conversation": {"conversationId": TALK}, "turns": [turn("x")]} for place in order]
+    for stream in [messages] if at_once else [[one] for one in messages]:
+        assert "skipped" not in ok(world.bring(stream)).body
+    said = [{"role": "implementer"} | agent | {"scope": dict(world.scope)} for agent in agents]
+    assert sorted(world.all_of(LIST_AGENTS, "agents"), key=lambda one: str(one["agentId"])) == [said[2], said[0], said[1]]
+
+
+def test_what_an_agent_was_given_is_not_changed_by_an_import(user: Caller) -> None:
+    """Only one that nobody has described and that has no conversation gets a name, a role and a parent by an import."""
+    worlds = user.within(world=new("world"))
+    worlds.make("named", name="Mine")
+    worlds.say(TALK, "x", agent_id="talked")
+    before = worlds.all_of(LIST_AGENTS, "agents")
+    for agent_id in ("named", "talked"):
+        named = {"agentId": agent_id, "name": "Else", "role": "reviewer", "parentAgentId": "above"}
+        ok(worlds.bring([{"agent": named, "conversation": {"conversationId": "other"}, "turns": [turn("x")]}]))
+    assert worlds.all_of(LIST_AGENTS, "agents") == before
 
 
 @pytest.mark.parametrize("method", ["append", "write", "import", "update_agent"])

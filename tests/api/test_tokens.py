@@ -5,6 +5,7 @@ and the commands that make, list and revoke them.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import logging
 import re
@@ -175,6 +176,17 @@ def test_a_good_token_on_every_door(guard: Guarded, grpc_door: GrpcDoor, contrac
         assert guard.door.call(SEARCH, ASKED, headers).code == "ok"
         assert grpc_door.call(SEARCH, ASKED, headers).code == "ok"
         assert over_grpc_web(guard.door, contract, SEARCH, headers).code == "ok"
+
+
+def test_blanks_around_a_header_are_no_part_of_it(guard: Guarded) -> None:
+    """ "A field value does not include leading or trailing whitespace" (RFC 9110); an id that has some is percent-encoded."""
+    token = guard.owner.token("--agent", "blank")
+    address = guard.service.url.removeprefix("http://")
+    for named, status in (("blank", 200), ("  blank \t", 200), ("blank%20", 403), (" \t", 400)):
+        with closing(http.client.HTTPConnection(address, timeout=30)) as connection:
+            sent = {"content-type": "application/json", "authorization": f"  Bearer {token} \t ", "x-agent-id": named}
+            connection.request("POST", f"/{SEARCH}", json.dumps(ASKED), sent)
+            assert connection.getresponse().status == status, named
 
 
 def test_two_headers_are_not_one_token(guard: Guarded) -> None:

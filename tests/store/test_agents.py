@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from aforesaid.model import EMPTY_SCOPE
-from aforesaid_server.errors import InvalidArgument, NotFound
+from aforesaid_server.errors import InvalidArgument, NotFound, PermissionDenied
 from aforesaid_server.store import AgentKey, Append, Scope, StoredAgent
 from aforesaid_server.store.sql import SqlStore
 from tests.store.plain import said
@@ -51,6 +51,22 @@ def test_made_by_an_import_with_its_parent(store: SqlStore) -> None:
     with pytest.raises(InvalidArgument, match=r"^agent.parent_agent_id: odd is the agent itself"):
         store.append(Append(AgentKey("odd", ADA, parent_agent_id="odd"), "c", []), now=1)
     assert store.agents_with_id("odd", {}) == []
+
+
+def test_made_under_a_parent_that_is_named_outright(store: SqlStore) -> None:
+    """It is no other agent of that id, and an agent that was made elsewhere meanwhile is not taken."""
+    one, other = make(store, "main"), make(store, "main", ADA)
+    sub = store.append(Append(AgentKey("sub", ADA, parent_agent_id="main", parent_pk=one.pk), "c", []), now=1).agent
+    assert sub.parent_pk == one.pk
+    with pytest.raises(PermissionDenied, match=r"^agent_id: sub is not the caller's own agent$"):
+        store.append(Append(AgentKey("sub", ADA, parent_pk=other.pk), "c", []), now=2)
+
+
+def test_agents_that_name_each_other_as_parents(store: SqlStore) -> None:
+    store.append(Append(AgentKey("a", parent_agent_id="b"), "c", []), now=1)
+    store.append(Append(AgentKey("b", name="B", parent_agent_id="a"), "c", []), now=2)
+    a, b = (store.agents_with_id(one, {})[0] for one in "ab")
+    assert (a.parent_pk, b.parent_pk, b.name) == (b.pk, None, "B")
 
 
 def test_update(store: SqlStore) -> None:

@@ -197,9 +197,10 @@ def agent_id_of(headers: Headers) -> str:
         return ""
     if len(given) > 1:
         raise InvalidArgument(AGENT_ID, f"is given {len(given)} times")
-    if not given[0]:  # somebody's variable was not set: that must not make an agent the user, who may read everything
+    named = given[0].strip(" \t")  # blanks around a value are no part of it (RFC 9110, 5.5): those of an id come percent-encoded
+    if not named:  # somebody's variable was not set: that must not make an agent the user, who may read everything
         raise InvalidArgument(AGENT_ID, "is empty: leave it out to ask as the user")
-    raw = unquote_to_bytes(given[0])
+    raw = unquote_to_bytes(named)
     if len(raw) > MAX_AGENT_ID_BYTES:
         raise InvalidArgument(AGENT_ID, f"{len(raw)} bytes, at most {MAX_AGENT_ID_BYTES} are allowed")
     try:

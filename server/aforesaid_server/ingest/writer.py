@@ -99,18 +99,29 @@ class Writer:
         self._show(self._store.delete(agent.pk, request.conversation_id, now=self._now()), {})
 
     def import_batch(self, call: Call, items: Sequence[ImportItem], tally: ImportTally) -> None:
-        """Takes turns of many conversations in one transaction and counts them. The index follows."""
+        """Takes turns of many conversations in one transaction, in several where an agent brings sub-agents of sub-agents, and
+        counts them. The index follows.
+        """
         self._access.confirm(call)  # a stream may go on for long after its token was looked at
-        appends = []
-        kept: list[ImportItem] = []
+        appends: list[tuple[ImportItem, Append]] = []
+        made: set[str] = set()
         for item in items:
+            if item.agent.parent_agent_id in made:  # it has to be there before what is below it
+                self._take(appends, tally)
+                appends, made = [], set()
             try:
-                appends.append(self._append_of(call, item))
-                kept.append(item)
+                append = self._append_of(call, item)
             except (NotFound, PermissionDenied, ResourceExhausted) as error:
                 tally.skip(item, error)
-        results = self._store.append_many(appends, now=self._now()) if appends else []
-        for item, result in zip(kept, results, strict=True):
+                continue
+            appends.append((item, append))
+            if call.agent_id and append.agent.pk is None:
+                made.add(append.agent.agent_id)
+        self._take(appends, tally)
+
+    def _take(self, appends: Sequence[tuple[ImportItem, Append]], tally: ImportTally) -> None:
+        results = self._store.append_many([append for _, append in appends], now=self._now()) if appends else []
+        for (item, _), result in zip(appends, results, strict=True):
             if isinstance(result, Tombstoned):
                 tally.skip(item, FailedPrecondition("the conversation is tombstoned"))
                 continue
@@ -131,9 +142,10 @@ class Writer:
             raise InvalidArgument("agent.scope", "contradicts the scope of the request")
         who = self._access.who(call, scope)
         key = self._access.writable(who, agent.agent_id, scope, "agent.agent_id", agent.parent_agent_id)
-        if key.pk is None and agent.agent_id != who.agent_id:  # an agent that makes itself gets no role and no parent of its choice
-            role = agent.role if not who.is_agent else ""
-            key = replace(key, name=agent.name, role=role, parent_agent_id=agent.parent_agent_id)
+        if not who.is_agent:
+            key = replace(key, name=agent.name, role=agent.role, parent_agent_id=agent.parent_agent_id)
+        elif key.pk is None and agent.agent_id != who.agent_id:  # one that makes itself has no name, role and parent of its choice
+            key = replace(key, name=agent.name, parent_agent_id=agent.parent_agent_id)
         turns = self._prepared(conversation.turns, "turns")
         return Append(key, conversation.conversation_id, turns, conversation.title, conversation.source)
 

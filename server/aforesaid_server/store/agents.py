@@ -12,10 +12,10 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, select, tuple_
 
 from aforesaid.model import EMPTY_SCOPE
-from aforesaid_server.errors import InvalidArgument, NotFound
+from aforesaid_server.errors import InvalidArgument, NotFound, PermissionDenied
 from aforesaid_server.store import AgentKey, Scope, StoredAgent
 from aforesaid_server.store.rows import AGENT, Values, agent_of, canonical, in_chunks, in_scope, scope_digest, scope_of, with_agents
-from aforesaid_server.store.tables import agents, scope_pairs, scopes
+from aforesaid_server.store.tables import agents, conversations, scope_pairs, scopes
 
 DEFAULT_ROLE = "implementer"
 
@@ -33,6 +33,7 @@ _FAMILY = select(_DOWN.c.pk, scopes.c.pairs).join(scopes, _DOWN.c.scope_pk == sc
 _UP = select(agents.c.pk, agents.c.parent_pk).where(agents.c.pk == bindparam("agent")).cte("ancestors", recursive=True)
 _UP = _UP.union(select(agents.c.pk, agents.c.parent_pk).join(_UP, agents.c.pk == _UP.c.parent_pk))
 _ANCESTORS = select(_UP.c.pk)
+_ANY_CONVERSATION = select(conversations.c.pk).where(conversations.c.agent_pk == bindparam("agent")).limit(1)
 
 
 def agent_by_pk(connection: Connection, pk: int) -> StoredAgent | None:
@@ -83,23 +84,46 @@ def list_agents(
 def find_or_make(connection: Connection, key: AgentKey) -> StoredAgent:
     """Returns the agent that a write goes to, making it and its parent where they are missing.
 
-    Raises NotFound for a pk that no agent has and InvalidArgument for an agent that names itself as its parent.
+    Raises NotFound for a pk that no agent has, InvalidArgument for an agent that names itself as its parent, and PermissionDenied
+    where an agent that was to be made under `parent_pk` has meanwhile been made elsewhere.
     """
     if key.pk is not None:
         agent = agent_by_pk(connection, key.pk)
         if agent is None:
             raise NotFound(f"agent_id: there is no agent {key.agent_id}")
+    else:
+        agent = agent_in_scope(connection, key.agent_id, key.scope)
+        if agent is None:
+            return _make(connection, key, _parent_pk(connection, key))
+    if key.parent_pk is not None and agent.pk not in family(connection, key.parent_pk):
+        raise PermissionDenied(f"agent_id: {key.agent_id} is not the caller's own agent")
+    return _described(connection, agent, key)
+
+
+def _parent_pk(connection: Connection, key: AgentKey) -> int | None:
+    """Returns the pk of the parent that a key names, made where it is missing."""
+    if key.parent_pk is not None or not key.parent_agent_id:
+        return key.parent_pk
+    if key.parent_agent_id == key.agent_id:
+        raise _own_ancestor(key.agent_id)
+    parent = _parent(connection, key.parent_agent_id, key.scope, key.within)
+    return (parent or _make(connection, AgentKey(key.parent_agent_id, key.scope), None)).pk
+
+
+def _described(connection: Connection, agent: StoredAgent, key: AgentKey) -> StoredAgent:
+    """Gives an agent that nobody has described and that has no conversation, as one that a sub-agent named as its parent, what a
+    key says of it: else it would depend on which of the two is imported first.
+    """
+    said = bool(key.parent_agent_id) or key.name not in {"", agent.agent_id} or key.role not in {"", DEFAULT_ROLE}
+    bare = (agent.name, agent.role, agent.parent_pk) == (agent.agent_id, DEFAULT_ROLE, None)
+    if not (said and bare) or connection.execute(_ANY_CONVERSATION, {"agent": agent.pk}).first():
         return agent
-    agent = agent_in_scope(connection, key.agent_id, key.scope)
-    if agent is not None:
-        return agent
-    parent_pk = None
-    if key.parent_agent_id:
-        if key.parent_agent_id == key.agent_id:
-            raise _own_ancestor(key.agent_id)
-        parent = _parent(connection, key.parent_agent_id, key.scope, key.within)
-        parent_pk = (parent or _make(connection, AgentKey(key.parent_agent_id, key.scope), None)).pk
-    return _make(connection, key, parent_pk)
+    parent_pk = _parent_pk(connection, key)
+    if parent_pk is not None and agent.pk in connection.execute(_ANCESTORS, {"agent": parent_pk}).scalars():
+        parent_pk = None  # each names the other: who came first is the parent
+    values = {"name": key.name or agent.name, "role": key.role or agent.role, "parent_pk": parent_pk}
+    connection.execute(agents.update().where(agents.c.pk == agent.pk).values(values))
+    return agent_of(connection.execute(_BY_PK, {"agent": agent.pk}).one())
 
 
 def update_agent(
