@@ -331,6 +331,15 @@ def test_layouts_of_sub_agents(tmp_path: Path, place: str, agent_id: str, meta: 
     assert chunk.conversation.conversation_id == "agent-a7"
 
 
+def test_a_description_that_is_no_file_is_none(tmp_path: Path) -> None:
+    path = tmp_path / PROJECT / SESSION / "subagents" / "agent-a7.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(text_of([line("user", "find", "s1", isSidechain=True, agentId="a7")]))
+    os.mkfifo(path.with_name("agent-a7.meta.json"))
+    (chunk,) = chunks_of(path)
+    assert (chunk.agent.agent_id, chunk.agent.name) == (f"{PROJECT}/agent-a7", "agent-a7")
+
+
 def test_side_chains_in_a_sessions_own_file_are_told_apart(tmp_path: Path) -> None:
     def side(uuid: str, parent: str | None, text: str, **fields: Any) -> dict[str, Any]:
         return line("user", text, uuid, parentUuid=parent, **{"isSidechain": True, **fields})
@@ -472,6 +481,7 @@ def test_every_chunk_has_the_title_that_comes_last_in_the_file(tmp_path: Path) -
             "-srv-café", ["/srv/caf\u00e9 \U0001f600"], "caf\u00e9 \U0001f600", "/srv/caf\u00e9 \U0001f600", id="in any script"
         ),
         pytest.param("-srv-shop", [], "-srv-shop", "", id="none"),
+        pytest.param("-srv-x", ["/" + "x" * 999], "x" * 300, "/" + "x" * 999, id="longer than a name may be"),
     ],
 )
 def test_names_of_agents(tmp_path: Path, project: str, directories: list[str], name: str, cwd: str) -> None:
@@ -671,6 +681,26 @@ def test_reading_a_file_that_grows_changes_nothing_that_was_read(tmp_path: Path)
     session(tmp_path, *records)
     assert turns_of(path)[:2] == before
     assert len(turns_of(path)) == 4
+
+
+def test_an_answer_of_very_many_lines_goes_on_in_another_turn(tmp_path: Path) -> None:
+    """Each line is compared with all blocks before it; snapshots of the whole stay one turn."""
+    blocks = [{"type": "text", "text": f"block {at:03}"} for at in range(450)]
+
+    def answers(pieces: list[list[dict[str, str]]]) -> list[int]:
+        lines = [
+            {"type": "assistant", "uuid": f"u{at}", "message": {"id": "m", "role": "assistant", "content": piece}}
+            for at, piece in enumerate(pieces)
+        ]
+        return [len(turn.parts) for turn in turns_of(session(tmp_path, *lines))]
+
+    assert answers([[block] for block in blocks]) == [200, 200, 50]
+    assert answers([blocks[: at + 1] for at in range(190, 210)]) == [210]
+
+
+def test_an_id_that_is_used_over_and_over_is_numbered(tmp_path: Path) -> None:
+    lines = [line("user", f"text {at}", "u") for at in range(4)] + [line("user", "its own", "u#3"), line("user", "again", "u#3")]
+    assert [turn.turn_id for turn in turns_of(session(tmp_path, *lines))] == ["u", "u#2", "u#3", "u#4", "u#3#2", "u#3#3"]
 
 
 def test_an_answer_is_closed_when_too_much_waits_for_it(tmp_path: Path) -> None:

@@ -522,6 +522,10 @@ def test_an_agent_is_known_by_its_folder(cwd: str, agent_id: str) -> None:
             {"parent_thread_id": "p", "agent_path": "/root/finder/reader", "source": {"subagent": "other"}},
             Agent(f"codex-srv-shop/{ID}", "other", parent_agent_id="codex-srv-shop/p"),
         ),
+        (
+            {"source": {"subagent": {"thread_spawn": {"parent_thread_id": ID, "depth": 2}}}},
+            Agent(f"codex-srv-shop/{ID}", ID, parent_agent_id="codex-srv-shop"),
+        ),
         ({"source": {"subagent": {"thread_spawn": 7}}}, Agent(f"codex-srv-shop/{ID}", ID, parent_agent_id="codex-srv-shop")),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -84,6 +85,12 @@ def test_a_home_gives_its_sessions_and_says_what_else_there_is(home: Path) -> No
 def test_files_beside_the_sessions_say_why_they_are_not_read(home: Path) -> None:
     assert [why for _, why in listed(home, home / "history.jsonl")] == ["prompts alone: they stand in the sessions"]
     assert [why for _, why in listed(home, home / "session_index.jsonl")] == ["titles of sessions: read with them"]
+
+
+def test_titles_that_are_no_file_are_none(home: Path) -> None:
+    (home / "session_index.jsonl").unlink()
+    os.mkfifo(home / "session_index.jsonl")
+    assert [chunk.conversation.title for chunk in chunks_of(home)] == ["", "", ""]
 
 
 def test_the_plain_file_wins_over_its_compressed_copy(tmp_path: Path) -> None:

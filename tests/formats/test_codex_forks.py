@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,17 @@ def test_a_parent_that_cannot_be_read_is_no_parent(tmp_path: Path) -> None:
     assert len(read_one(path)) == 6
     itself = rollout(tmp_path / "itself", header(FORK, 30, forked_from_id=FORK), *OWN, session_id=FORK)
     assert len(read_one(itself)) == 2
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_parent_that_is_no_file_is_no_parent(tmp_path: Path, kind: str) -> None:
+    """A pipe would wait for its writer, and a device never ends."""
+    lines = parents_lines(ids="none")
+    other = rollout(tmp_path, "{}")
+    other.unlink()
+    {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir}[kind](other)
+    path = rollout(tmp_path, header(FORK, 30, forked_from_id=ID), *copied(lines), *OWN, session_id=FORK)
+    assert len(read_one(path)) == 6
 
 
 def test_only_sessions_around_it_are_looked_at_for_a_parent(tmp_path: Path) -> None:

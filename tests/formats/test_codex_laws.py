@@ -22,6 +22,7 @@ from tests.formats.codex_lines import (
     line,
     read_one,
     rollout,
+    texts,
     turn_begins,
     user,
     user_event,
@@ -126,6 +127,27 @@ def test_each_message_comes_once_in_its_order(said: list[tuple[str, str, str]]) 
     with TemporaryDirectory() as folder:
         turns = read_one(rollout(Path(folder), header(), *records))
     assert [(turn.role[0], *words_of(turn)) for turn in turns] == [(who, text) for who, text, _ in said]
+
+
+@given(st.lists(st.integers(0, 3), max_size=14))
+@examples(150)
+def test_turns_are_taken_back_whatever_was_taken_back_before(counts: list[int]) -> None:
+    """0 is a prompt with its answer; another number takes so many prompts back, with all that came after the first of them."""
+    records: list[dict[str, Any]] = []
+    said: list[str] = []
+    prompts: list[int] = []
+    for number, count in enumerate(counts):
+        if not count:
+            prompts.append(len(said))
+            said += [f"u:{number}", f"a:{number}"]
+            records += [user(str(number)), assistant(str(number))]
+            continue
+        records.append(event("thread_rolled_back", num_turns=count))
+        for place in range(prompts[-count:][0], len(said)) if prompts else ():
+            said[place] = f"s:{REMOVED}"
+        del prompts[-count:]
+    with TemporaryDirectory() as folder:
+        assert texts(read_one(rollout(Path(folder), header(), *records))) == said
 
 
 def words_of(turn: Turn) -> Iterator[str]:

@@ -46,6 +46,8 @@ NAME = "claude-code"
 _HELD_BACK = 8 * CHUNK_BYTES
 # The lines of an answer stand together, but for tool results; so many answers may begin before the next line of one.
 _OPEN_ANSWERS = 4
+# Blocks of an answer that lines are merged into one by one, which takes the longer the more there are; what follows is a new turn.
+_MOST_BLOCKS = 200
 _SPEAKERS = ("user", "assistant")
 _TELLING_LINES = frozenset(
     {"custom-title", "ai-title", "file-history-snapshot", "last-prompt", "permission-mode", "queue-operation"}
@@ -113,13 +115,17 @@ class _Stream:
     drafts: list[_Draft] = field(default_factory=list)
     answers: dict[str, _Draft] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict)  # of ids that were wanted again: the last one tried
 
     def new_id(self, wanted: str) -> str:
         """The wanted id, or the first free one after it."""
-        turn_id, number = wanted, 1
-        while turn_id in self.ids:
-            number += 1
-            turn_id = f"{wanted}#{number}"
+        turn_id = wanted
+        if turn_id in self.ids:
+            number = self.numbers.get(wanted, 1)
+            while turn_id in self.ids:
+                number += 1
+                turn_id = f"{wanted}#{number}"
+            self.numbers[wanted] = number
         self.ids.add(turn_id)
         return turn_id
 
@@ -185,7 +191,7 @@ class _Session:
 
     def _add(self, stream: _Stream, number: int, turn_id: str, said: _Said) -> None:
         answer = stream.answers.get(said.message_id) if said.message_id else None
-        if answer is not None:
+        if answer is not None and (len(answer.said.parts) < _MOST_BLOCKS or _covers(said.parts, answer.said.parts)):
             before = text_bytes(answer.said.parts)
             answer.said.parts = merged(answer.said.parts, said.parts)
             self.size += text_bytes(answer.said.parts) - before
@@ -197,6 +203,7 @@ class _Session:
         stream.drafts.append(draft)
         self.size += text_bytes(said.parts)
         if said.message_id:
+            stream.answers.pop(said.message_id, None)
             stream.answers[said.message_id] = draft
             if len(stream.answers) > _OPEN_ANSWERS:
                 del stream.answers[next(iter(stream.answers))]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from aforesaid.formats.lines import parse, read_blocks, read_lines
+from aforesaid.formats.lines import open_regular, parse, read_blocks, read_lines
 from aforesaid.formats.tally import TURN_BYTES, Tally
 from aforesaid.formats.values import Object, as_object, on_disk, string
 from aforesaid.model import Part, ToolResult
@@ -79,7 +79,7 @@ def describe_sub_agent(path: Path) -> SubAgent:
     """Reads the description beside a sub-agent's file."""
     meta = path.with_name(f"{path.stem}.meta.json")
     try:
-        with meta.open("rb") as file:
+        with open_regular(meta) as file:
             fields = as_object(parse(file.read(_GLANCE_LINE), Tally()))
     except (OSError, ValueError, RecursionError):
         return SubAgent()
@@ -117,20 +117,19 @@ def glance(path: Path) -> Glance:
     """
     titles: dict[str, str] = {}
     summaries: dict[bytes, str] = {}
-    directories: list[str] = []
+    first = last = named_after = ""
     wanted = folder_name(project_of(path))
-    named_after = False
     for data in _short_lines(path):
         if _TITLE_MARK.search(data):
             _collect_title(data, titles, summaries)
         if summaries and (found := _UUID.search(data)) and found[1] in summaries:
             titles["own summary"] = summaries[found[1]]
-        if not named_after and (cwd := _working_directory(data)) and cwd not in directories:
-            directories.append(cwd)
-            named_after = munged(cwd) == wanted
+        if not named_after and (cwd := _working_directory(data)) and cwd != last:
+            first, last = first or cwd, cwd
+            named_after = cwd if munged(cwd) == wanted else ""
     order = ("custom-title", "ai-title", "own summary", "summary")
     title = next((titles[kind] for kind in order if titles.get(kind)), "")
-    return Glance(title, (directories[-1] if named_after else directories[0]) if directories else "")
+    return Glance(title, named_after or first)
 
 
 def _short_lines(path: Path) -> Iterator[bytes]:
@@ -177,8 +176,9 @@ def munged(cwd: str) -> str:
 
 
 def last_component(cwd: str) -> str:
-    """The last name of a path of either kind of system."""
-    return PureWindowsPath(cwd).name if re.match(r"[A-Za-z]:\\|\\\\", cwd) else PurePosixPath(cwd).name
+    """The last name of a path of either kind of system, cut where it is longer than a name may be."""
+    path = PureWindowsPath(cwd) if re.match(r"[A-Za-z]:\\|\\\\", cwd) else PurePosixPath(cwd)
+    return path.name[:_TITLE_LENGTH]
 
 
 def _one_line(text: str) -> str:

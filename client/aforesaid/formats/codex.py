@@ -14,6 +14,7 @@ brought what they said.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -129,7 +130,8 @@ class _Session:
             return COPIED
         if not new:
             return ECHO if said else self._why_nothing(kind, fields, payload)
-        gone = any(number in lines for lines in self._removed)
+        at = bisect_right(self._removed, number, key=lambda lines: lines.start)
+        gone = at > 0 and number in self._removed[at - 1]
         for one in new:
             for name in one.dropped:
                 self._tally.note(f"text of the program around a message left out: {name}")
@@ -149,13 +151,15 @@ class _Session:
         self.size += text_bytes(turn.parts)
 
     def _roll_back(self, number: int, payload: Object) -> None:
-        """Takes the last prompts back, and all that came of them."""
+        """Takes the last prompts back, and all that came of them; what was taken back behind the first of them is part of that."""
         count = payload.get("num_turns")
         if not isinstance(count, int) or count <= 0 or not self._prompts:
             return
-        kept, gone = self._prompts[:-count], self._prompts[-count:]
-        self.rolled_back.append(range(gone[0], number))
-        self._prompts = kept
+        first = self._prompts[max(0, len(self._prompts) - count)]
+        del self._prompts[-count:]
+        while self.rolled_back and self.rolled_back[-1].start > first:
+            self.rolled_back.pop()
+        self.rolled_back.append(range(first, number))
 
 
 class _Echoes:

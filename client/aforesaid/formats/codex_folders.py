@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aforesaid.formats.claude_folders import last_component
 from aforesaid.formats.codex_items import unwrapped
-from aforesaid.formats.lines import Line, Unreadable, parse_line, read_blocks, read_lines
+from aforesaid.formats.lines import Line, Unreadable, open_regular, parse_line, read_blocks, read_lines
 from aforesaid.formats.packed import is_packed, unpack
 from aforesaid.formats.tally import Tally
 from aforesaid.formats.values import Object, as_object, identifier, microseconds, on_disk, string
@@ -50,7 +50,7 @@ def beside_sessions(name: str) -> str:
 
 def open_lines(path: Path) -> Iterator[Line]:
     """Yields a file's lines, compressed or not; what cannot be unpacked is left out in silence: the reading itself tells."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(4)
         file.seek(0)
         blocks = read_blocks(file)
@@ -81,7 +81,8 @@ class Header:
         project = project_agent(self.cwd)
         if not self.is_sub_agent:
             return Agent(project, last_component(self.cwd) or project)
-        parent = f"{project}/{self.parent_id}" if self.depth > 1 and self.parent_id else project
+        below = self.depth > 1 and self.parent_id not in {"", self.session_id}
+        parent = f"{project}/{self.parent_id}" if below else project
         return Agent(f"{project}/{self.session_id}", self.name or self.session_id, parent_agent_id=parent)
 
 

@@ -7,10 +7,14 @@ line) is mended and noted. Nothing here knows what a line means.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 from aforesaid.formats.tally import Tally
@@ -37,6 +41,17 @@ class Line:
     data: bytes
     size: int
     ended: bool
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file that was named by another one. Raises OSError, for what is no regular file as well: a pipe would wait for its
+    writer, a device may never end.
+    """
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return open(file, "rb")
 
 
 def read_blocks(file: BinaryIO, block_bytes: int = BLOCK_BYTES, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
