@@ -9,12 +9,14 @@ for VerifyAudit to find.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -23,12 +25,12 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from aforesaid_server.audit import HeadFile, follow_chain
+from aforesaid_server.folder import HEAD, LOCK, SECRET, STORE
 from aforesaid_server.keys import keys_in
 from aforesaid_server.store import ReadRow
 from aforesaid_server.store.sqlite import reading_engine
 from aforesaid_server.store.tables import log, reads, turns
 
-STORE, SECRET, HEAD, LOCK = "store.sqlite3", "secret", "audit.head", "lock"
 LIST = "backup.json"
 _PATIENCE = 10.0  # seconds
 _PART = ".part"
@@ -62,20 +64,63 @@ def back_up(data: Path, target: Path, now: datetime) -> BackedUp:
             raise BackupError(f"data folder {data}: holds no {name}")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupError(f"{target}: is there already and not an empty folder")
-    part = target.with_name(f".{target.name}{_PART}")
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(mode=0o700, parents=True)
-        made = _copied(data, part, now)
-        part.replace(target)
-        _settle(target.parent)
+        with _beside(target) as part:
+            made = _copied(data, part, now)
+            part.replace(target)
+            _settle(target.parent)
     except OSError as error:
         raise BackupError(f"{target}: {(error.strerror or 'cannot be written').lower()}") from error
     except sqlite3.Error as error:
         raise BackupError(f"{data / STORE}: cannot be copied: {error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return made
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Yields an empty folder beside the target, for this process alone; what a killed one left in it goes, and it goes at the end
+    unless it has been moved. Raises BackupError where another process has it.
+    """
+    part = target.with_name(f".{target.name}{_PART}")
+    part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    held = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if not _hold(held) or not _is(held, part):
+            raise BackupError(f"{target}: another backup is being made there")
+        try:
+            _empty(part)
+            yield part
+        finally:
+            if _is(held, part):
+                shutil.rmtree(part, ignore_errors=True)
+    finally:
+        os.close(held)
+
+
+def _hold(folder: int) -> bool:
+    """Locks a folder for this process; tells whether nobody else has. Where the file system knows no locks, nobody has."""
+    with suppress(OSError):
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _is(opened: int, path: Path) -> bool:
+    """Tells whether what was opened is what lies at a path now."""
+    try:
+        return os.path.samestat(os.fstat(opened), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _empty(folder: Path) -> None:
+    for one in folder.iterdir():
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
 
 
 def _copied(data: Path, part: Path, now: datetime) -> BackedUp:

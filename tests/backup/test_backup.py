@@ -4,6 +4,7 @@ was made is refused.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -210,6 +211,23 @@ def _arrange(backup: Path, how: str) -> None:
             (backup / "backup.json").write_text(json.dumps(listed), "utf-8")
         case "list":
             (backup / "backup.json").write_text("[]", "utf-8")
+
+
+def test_two_backups_into_one_folder(kept: Kept, tmp_path: Path) -> None:
+    """The second is refused and leaves the first alone; what a killed one left is no hindrance."""
+    part = tmp_path / ".copy.part"
+    part.mkdir()
+    (part / "store.sqlite3").write_text("left")
+    held = os.open(part, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        told = refused("backup", tmp_path / "copy", "--data", kept.data)
+        assert told == f"aforesaid-server: {tmp_path}/copy: another backup is being made there"
+        assert (part / "store.sqlite3").read_text() == "left"
+    finally:
+        os.close(held)
+    assert program("backup", tmp_path / "copy", "--data", kept.data).returncode == 0
+    assert [path.name for path in tmp_path.glob("*copy*")] == ["copy"]
 
 
 def test_it_needs_none_of_the_settings_that_a_server_must_have(original: Kept, tmp_path: Path) -> None:
