@@ -255,6 +255,19 @@ def test_grant_and_list_and_revoke(owner: Owner) -> None:
     assert owner.run("grants", "revoke", "7").err == "aforesaid-server: there is no grant 7: `grants list` shows them\n"
 
 
+def test_ids_that_a_terminal_would_obey_are_shown(owner: Owner) -> None:
+    """An agent may choose its id; what is printed of it commands no terminal and stays on its line."""
+    odd = "\x1b]0;x\x07\x9b31m\u202e\nodd"
+    told = [owner.run("token", "new", "--agent", odd), owner.run("token", "new", "--agent", "reader")]
+    told.append(owner.run("grant", "reader", "--read", odd, "--until", "1d", "--why", odd, "--by", odd))
+    told += [owner.run(*arguments) for arguments in (("grants", "revoke", "1"), ("grants", "list"), ("grants", "list", "--json"))]
+    told += [owner.run("grant", odd, "--read", "nobody", "--until", "1d", "--why", "x"), owner.run("token", "list", "--json")]
+    made = next(one["id"] for one in owner.listed("token") if one["name"] == odd)
+    told += [owner.run("token", "list"), owner.run("token", "revoke", made)]
+    for one in told:
+        assert all(char == "\n" or char.isprintable() for char in one.out + one.err), one
+
+
 def test_the_scope_tells_agents_of_one_id_apart(owner: Owner) -> None:
     owner.grant("ada", "twin")  # the one that ada can see
     assert owner.listed("grants")[0]["scope"] == {"user_id": "ada"}

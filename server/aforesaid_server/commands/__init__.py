@@ -94,5 +94,10 @@ def _told(place: tuple[int | str, ...], problem: str, given: object) -> str:
 def refuse(*problems: str) -> NoReturn:
     """Ends the program with a line for each problem."""
     for problem in problems:
-        click.echo(f"aforesaid-server: {problem}", err=True)
+        click.echo(f"aforesaid-server: {in_one_line(problem)}", err=True)
     sys.exit(CANNOT_START)
+
+
+def in_one_line(text: str) -> str:
+    """Returns a text without what would move the cursor of a terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text)

@@ -7,7 +7,6 @@ read of somebody else; the grants themselves are kept, with who gave and who too
 from __future__ import annotations
 
 import getpass
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,8 @@ from aforesaid_server.commands.owner import (
     shown_scope,
     shown_time,
     table,
+    tell,
+    tell_json,
     the_one,
 )
 from aforesaid_server.store import NewGrant, Scope, Store, StoredAgent, StoredGrant
@@ -58,7 +59,7 @@ def grant(reader: str, target: str, until: str, why: str, by: str | None, pairs:
     with opened(data) as (store, _):
         who, whom = _both(store, reader, target, scope_of(pairs))
         number = store.add_grant(NewGrant(who.pk, whom.pk, expires_at, why, by or _account()), now=now())
-    click.echo(
+    tell(
         f"grant {number}: agent {who.agent_id} may read agent {whom.agent_id} (scope {shown_scope(whom.scope)}) "
         f"until {shown_time(expires_at)}"
     )
@@ -98,7 +99,7 @@ def list_(as_json: bool, data: Path | None) -> None:
         found = store.list_grants()
     if as_json:
         for one in found:
-            click.echo(json.dumps(_as_row(one) | {"scope": dict(one.target.scope)}, ensure_ascii=False))
+            tell_json(_as_row(one) | {"scope": dict(one.target.scope)})
         return
     table([_as_row(one) for one in found])
 
@@ -114,7 +115,7 @@ def revoke(number: int, by: str | None, data: Path | None) -> None:
     if before is None:
         refuse(f"there is no grant {number}: `grants list` shows them")
     already = f": it was revoked already, at {shown_time(before.revoked_at)}" if before.revoked_at is not None else ""
-    click.echo(f"grant {number} of agent {before.reader.agent_id} to read agent {before.target.agent_id} is revoked{already}")
+    tell(f"grant {number} of agent {before.reader.agent_id} to read agent {before.target.agent_id} is revoked{already}")
 
 
 def _as_row(one: StoredGrant) -> dict[str, Any]:

@@ -5,6 +5,7 @@ They are for the owner of the data folder: whoever can write its files needs no 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 import click
 
-from aforesaid_server.commands import folder_of, refuse
+from aforesaid_server.commands import folder_of, in_one_line, refuse
 from aforesaid_server.errors import AforesaidError
 from aforesaid_server.folder import STORE
 from aforesaid_server.settings import Settings
@@ -145,12 +146,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
     lines = [[name.replace("_", " ") for name in rows[0]]]
-    lines += [[_in_one_line(str(value)) for value in row.values()] for row in rows]
+    lines += [[in_one_line(str(value)) for value in row.values()] for row in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     for line in lines:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def _in_one_line(text: str) -> str:
-    """Returns a text without what would move the cursor of a terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)
+def tell(text: str, *, err: bool = False) -> None:
+    """Prints a line that holds ids and names, which whoever made the agents chose."""
+    click.echo(in_one_line(text), err=err)
+
+
+def tell_json(fields: Mapping[str, Any]) -> None:
+    """Prints a JSON object on a line, in ASCII: no terminal takes any of it for a command."""
+    click.echo(json.dumps(fields))

@@ -5,7 +5,6 @@ What is made or revoked counts from the next call on: the server keeps no tokens
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from aforesaid_server.commands.owner import (
     shown_scope,
     shown_time,
     table,
+    tell,
+    tell_json,
 )
 from aforesaid_server.keys import keys_in
 from aforesaid_server.store import AgentKey, Scope, Store, StoredToken
@@ -76,9 +77,7 @@ def new(
         token_id, secret = Tokens(store, key).make(made, expires_at)
         kept = store.token(token_id)
     assert kept is not None
-    click.echo(
-        f"token {token_id} of {_whose(kept)}, scope {shown_scope(kept.scope)}, expires {shown_time(kept.expires_at)}", err=True
-    )
+    tell(f"token {token_id} of {_whose(kept)}, scope {shown_scope(kept.scope)}, expires {shown_time(kept.expires_at)}", err=True)
     click.echo(secret)
 
 
@@ -110,7 +109,7 @@ def list_(as_json: bool, data: Path | None) -> None:
         found = store.list_tokens()
     if as_json:
         for one in found:
-            click.echo(json.dumps(_as_json(one), ensure_ascii=False))
+            tell_json(_as_json(one))
         return
     table(
         [
@@ -138,7 +137,7 @@ def revoke(token_id: str, data: Path | None) -> None:
         # Not what was given: it may be a whole token, and this goes to a terminal's history.
         refuse("there is no token with this id: `token list` shows them")
     already = f": it was revoked already, at {shown_time(before.revoked_at)}" if before.revoked_at is not None else ""
-    click.echo(f"token {before.token_id} of {_whose(before)} is revoked{already}")
+    tell(f"token {before.token_id} of {_whose(before)} is revoked{already}")
 
 
 def _whose(one: StoredToken) -> str:
