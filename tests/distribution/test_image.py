@@ -10,10 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from dockerfile_parse import DockerfileParser
 
 from scripts.running_server import ROOT
+from tests.conftest import missing
 from tests.distribution.conftest import SECONDS, empty_environment, told
 
 WHERE = "/opt/aforesaid"
@@ -36,8 +36,8 @@ def test_what_is_copied_is_not_ignored() -> None:
 def test_its_install_steps_work_in_an_empty_environment(tmp_path: Path) -> None:
     """As the build does them: each COPY into a folder, each RUN by sh, with another place for what they make."""
     python = shutil.which("python3", path=str(Path(sys.base_prefix) / "bin"))
-    if python is None:
-        pytest.skip("no python3 of its own behind this environment")
+    if python is None or subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode:
+        missing("no python3 that makes virtual environments, as Debian's python3-venv does")
     source, made, home = tmp_path / "src", tmp_path / "made", tmp_path / "home"
     home.mkdir()
     source.mkdir()
