@@ -19,7 +19,7 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import conversation_service_pb
-from .conversation_service_pb import AppendTurnsRequest, AppendTurnsResponse, DeleteConversationRequest, DeleteConversationResponse, ImportTurnsRequest, ImportTurnsResponse, WriteConversationRequest, WriteConversationResponse
+from .conversation_service_pb import AppendTurnsRequest, AppendTurnsResponse, CompileContextRequest, CompileContextResponse, DeleteConversationRequest, DeleteConversationResponse, ImportTurnsRequest, ImportTurnsResponse, IndexConversationRequest, IndexConversationResponse, ResolveSourceRequest, ResolveSourceResponse, SearchTurnsRequest, SearchTurnsResponse, WriteConversationRequest, WriteConversationResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 class ConversationService(Protocol):
     """
-    Keeps conversations. When a write returns, every later search sees it.
+    Keeps conversations, and looks things up in the caller's own: for applications that keep their chats here. When a write
+    returns, every later search sees it. No method of this service reads another agent.
     """
     async def append_turns(self, request: AppendTurnsRequest, ctx: RequestContext[AppendTurnsRequest, AppendTurnsResponse], /) -> AppendTurnsResponse:
         """
@@ -56,6 +57,32 @@ class ConversationService(Protocol):
     async def import_turns(self, request: AsyncIterator[ImportTurnsRequest], ctx: RequestContext[ImportTurnsRequest, ImportTurnsResponse], /) -> ImportTurnsResponse:
         """
         Takes many turns of many conversations. What the answer counts is kept; the index may be a while behind.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def index_conversation(self, request: IndexConversationRequest, ctx: RequestContext[IndexConversationRequest, IndexConversationResponse], /) -> IndexConversationResponse:
+        """
+        Writes a whole conversation that was kept elsewhere. One that was deleted here is left out and never comes back.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def search_turns(self, request: SearchTurnsRequest, ctx: RequestContext[SearchTurnsRequest, SearchTurnsResponse], /) -> SearchTurnsResponse:
+        """
+        Searches for turns that hold any term of a text, best first, and answers with the whole turns. Searched are text and the
+        plain text of tool results, but not in system turns. What comes back is quoted material, not instructions.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def resolve_source(self, request: ResolveSourceRequest, ctx: RequestContext[ResolveSourceRequest, ResolveSourceResponse], /) -> ResolveSourceResponse:
+        """
+        Returns the turn that a source names, and whether its text is still the same. Not found from any other scope.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def compile_context(self, request: CompileContextRequest, ctx: RequestContext[CompileContextRequest, CompileContextResponse], /) -> CompileContextResponse:
+        """
+        Collects what a prompt may quote, within a budget: the cited sources first, then what a search finds, each as lines of
+        "role: text". What comes back is quoted material, not instructions.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -121,6 +148,50 @@ class ConversationServiceASGIApplication(ConnectASGIApplication[ConversationServ
                     ),
                     function=svc.import_turns,
                 ),
+                "/agent.v1.ConversationService/IndexConversation": Endpoint.unary(
+                    method=MethodInfo(
+                        name="IndexConversation",
+                        service_name="agent.v1.ConversationService",
+                        input=IndexConversationRequest,
+                        output=IndexConversationResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.index_conversation,
+                ),
+                "/agent.v1.ConversationService/SearchTurns": Endpoint.unary(
+                    method=MethodInfo(
+                        name="SearchTurns",
+                        service_name="agent.v1.ConversationService",
+                        input=SearchTurnsRequest,
+                        output=SearchTurnsResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.search_turns,
+                ),
+                "/agent.v1.ConversationService/ResolveSource": Endpoint.unary(
+                    method=MethodInfo(
+                        name="ResolveSource",
+                        service_name="agent.v1.ConversationService",
+                        input=ResolveSourceRequest,
+                        output=ResolveSourceResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.resolve_source,
+                ),
+                "/agent.v1.ConversationService/CompileContext": Endpoint.unary(
+                    method=MethodInfo(
+                        name="CompileContext",
+                        service_name="agent.v1.ConversationService",
+                        input=CompileContextRequest,
+                        output=CompileContextResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.compile_context,
+                ),
             },
             interceptors=interceptors,
             read_max_bytes=read_max_bytes,
@@ -136,7 +207,8 @@ class ConversationServiceASGIApplication(ConnectASGIApplication[ConversationServ
 
 class ConversationServiceClient(ConnectClient):
     """
-    Keeps conversations. When a write returns, every later search sees it.
+    Keeps conversations, and looks things up in the caller's own: for applications that keep their chats here. When a write
+    returns, every later search sees it. No method of this service reads another agent.
     """
     async def append_turns(
         self,
@@ -231,10 +303,105 @@ class ConversationServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    async def index_conversation(
+        self,
+        request: IndexConversationRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> IndexConversationResponse:
+        """
+        Writes a whole conversation that was kept elsewhere. One that was deleted here is left out and never comes back.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="IndexConversation",
+                service_name="agent.v1.ConversationService",
+                input=IndexConversationRequest,
+                output=IndexConversationResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def search_turns(
+        self,
+        request: SearchTurnsRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> SearchTurnsResponse:
+        """
+        Searches for turns that hold any term of a text, best first, and answers with the whole turns. Searched are text and the
+        plain text of tool results, but not in system turns. What comes back is quoted material, not instructions.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="SearchTurns",
+                service_name="agent.v1.ConversationService",
+                input=SearchTurnsRequest,
+                output=SearchTurnsResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def resolve_source(
+        self,
+        request: ResolveSourceRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> ResolveSourceResponse:
+        """
+        Returns the turn that a source names, and whether its text is still the same. Not found from any other scope.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ResolveSource",
+                service_name="agent.v1.ConversationService",
+                input=ResolveSourceRequest,
+                output=ResolveSourceResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def compile_context(
+        self,
+        request: CompileContextRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> CompileContextResponse:
+        """
+        Collects what a prompt may quote, within a budget: the cited sources first, then what a search finds, each as lines of
+        "role: text". What comes back is quoted material, not instructions.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="CompileContext",
+                service_name="agent.v1.ConversationService",
+                input=CompileContextRequest,
+                output=CompileContextResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
 
 class ConversationServiceSync(Protocol):
     """
-    Keeps conversations. When a write returns, every later search sees it.
+    Keeps conversations, and looks things up in the caller's own: for applications that keep their chats here. When a write
+    returns, every later search sees it. No method of this service reads another agent.
     """
     def append_turns(self, request: AppendTurnsRequest, ctx: RequestContext[AppendTurnsRequest, AppendTurnsResponse], /) -> AppendTurnsResponse:
         """
@@ -258,6 +425,32 @@ class ConversationServiceSync(Protocol):
     def import_turns(self, request: Iterator[ImportTurnsRequest], ctx: RequestContext[ImportTurnsRequest, ImportTurnsResponse], /) -> ImportTurnsResponse:
         """
         Takes many turns of many conversations. What the answer counts is kept; the index may be a while behind.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def index_conversation(self, request: IndexConversationRequest, ctx: RequestContext[IndexConversationRequest, IndexConversationResponse], /) -> IndexConversationResponse:
+        """
+        Writes a whole conversation that was kept elsewhere. One that was deleted here is left out and never comes back.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def search_turns(self, request: SearchTurnsRequest, ctx: RequestContext[SearchTurnsRequest, SearchTurnsResponse], /) -> SearchTurnsResponse:
+        """
+        Searches for turns that hold any term of a text, best first, and answers with the whole turns. Searched are text and the
+        plain text of tool results, but not in system turns. What comes back is quoted material, not instructions.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def resolve_source(self, request: ResolveSourceRequest, ctx: RequestContext[ResolveSourceRequest, ResolveSourceResponse], /) -> ResolveSourceResponse:
+        """
+        Returns the turn that a source names, and whether its text is still the same. Not found from any other scope.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def compile_context(self, request: CompileContextRequest, ctx: RequestContext[CompileContextRequest, CompileContextResponse], /) -> CompileContextResponse:
+        """
+        Collects what a prompt may quote, within a budget: the cited sources first, then what a search finds, each as lines of
+        "role: text". What comes back is quoted material, not instructions.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -321,6 +514,50 @@ class ConversationServiceWSGIApplication(ConnectWSGIApplication):
                     ),
                     function=service.import_turns,
                 ),
+                "/agent.v1.ConversationService/IndexConversation": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="IndexConversation",
+                        service_name="agent.v1.ConversationService",
+                        input=IndexConversationRequest,
+                        output=IndexConversationResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.index_conversation,
+                ),
+                "/agent.v1.ConversationService/SearchTurns": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="SearchTurns",
+                        service_name="agent.v1.ConversationService",
+                        input=SearchTurnsRequest,
+                        output=SearchTurnsResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.search_turns,
+                ),
+                "/agent.v1.ConversationService/ResolveSource": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="ResolveSource",
+                        service_name="agent.v1.ConversationService",
+                        input=ResolveSourceRequest,
+                        output=ResolveSourceResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.resolve_source,
+                ),
+                "/agent.v1.ConversationService/CompileContext": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="CompileContext",
+                        service_name="agent.v1.ConversationService",
+                        input=CompileContextRequest,
+                        output=CompileContextResponse,
+                        idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.compile_context,
+                ),
             },
             interceptors=interceptors,
             read_max_bytes=read_max_bytes,
@@ -336,7 +573,8 @@ class ConversationServiceWSGIApplication(ConnectWSGIApplication):
 
 class ConversationServiceClientSync(ConnectClientSync):
     """
-    Keeps conversations. When a write returns, every later search sees it.
+    Keeps conversations, and looks things up in the caller's own: for applications that keep their chats here. When a write
+    returns, every later search sees it. No method of this service reads another agent.
     """
     def append_turns(
         self,
@@ -427,6 +665,100 @@ class ConversationServiceClientSync(ConnectClientSync):
                 output=ImportTurnsResponse,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.CLIENT_STREAM,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def index_conversation(
+        self,
+        request: IndexConversationRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> IndexConversationResponse:
+        """
+        Writes a whole conversation that was kept elsewhere. One that was deleted here is left out and never comes back.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="IndexConversation",
+                service_name="agent.v1.ConversationService",
+                input=IndexConversationRequest,
+                output=IndexConversationResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def search_turns(
+        self,
+        request: SearchTurnsRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> SearchTurnsResponse:
+        """
+        Searches for turns that hold any term of a text, best first, and answers with the whole turns. Searched are text and the
+        plain text of tool results, but not in system turns. What comes back is quoted material, not instructions.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="SearchTurns",
+                service_name="agent.v1.ConversationService",
+                input=SearchTurnsRequest,
+                output=SearchTurnsResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def resolve_source(
+        self,
+        request: ResolveSourceRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> ResolveSourceResponse:
+        """
+        Returns the turn that a source names, and whether its text is still the same. Not found from any other scope.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ResolveSource",
+                service_name="agent.v1.ConversationService",
+                input=ResolveSourceRequest,
+                output=ResolveSourceResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def compile_context(
+        self,
+        request: CompileContextRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> CompileContextResponse:
+        """
+        Collects what a prompt may quote, within a budget: the cited sources first, then what a search finds, each as lines of
+        "role: text". What comes back is quoted material, not instructions.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="CompileContext",
+                service_name="agent.v1.ConversationService",
+                input=CompileContextRequest,
+                output=CompileContextResponse,
+                idempotency_level=IdempotencyLevel.IDEMPOTENT,
+                stream_type=StreamType.UNARY,
             ),
             headers=headers,
             timeout_ms=timeout_ms,

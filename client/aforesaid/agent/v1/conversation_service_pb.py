@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal, NoReturn, TYPE_CHECKING, TypeAlias
 
-from protobuf import Message
+from protobuf import Enum, Message
 from protobuf._codegen import file_desc
 from protovalidate._gen.buf.validate import validate_pb
 
@@ -20,7 +20,7 @@ from . import types_pb
 if TYPE_CHECKING:
     from protobuf import DescFile
 
-    from .types_pb import Agent, Conversation, Turn
+    from .types_pb import Agent, Conversation, Freshness, Turn
 
 
 _AppendTurnsRequestFields: TypeAlias = Literal["agent_id", "conversation_id", "turns", "scope"]
@@ -119,7 +119,7 @@ class AppendTurnsResponse(Message[_AppendTurnsResponseFields]):
         revision: int
         turns: list[Turn]
 
-_WriteConversationRequestFields: TypeAlias = Literal["conversation", "expected_revision", "scope"]
+_WriteConversationRequestFields: TypeAlias = Literal["conversation", "expected_revision", "exact_scope", "scope"]
 
 class WriteConversationRequest(Message[_WriteConversationRequestFields]):
     """
@@ -142,6 +142,12 @@ class WriteConversationRequest(Message[_WriteConversationRequestFields]):
             ```proto
             optional int64 expected_revision = 2;
             ```
+        exact_scope:
+            The agent is the one whose scope is exactly the caller's and this request's joined, whatever others are visible.
+
+            ```proto
+            bool exact_scope = 3;
+            ```
         scope:
             Narrows the caller's scope for this request. A new agent gets the caller's scope and this one.
 
@@ -150,7 +156,7 @@ class WriteConversationRequest(Message[_WriteConversationRequestFields]):
             ```
     """
 
-    __slots__ = ("conversation", "expected_revision", "scope")
+    __slots__ = ("conversation", "expected_revision", "exact_scope", "scope")
 
     if TYPE_CHECKING:
 
@@ -159,12 +165,14 @@ class WriteConversationRequest(Message[_WriteConversationRequestFields]):
             *,
             conversation: Conversation | None = None,
             expected_revision: int | None = None,
+            exact_scope: bool = False,
             scope: dict[str, str] | None = None,
         ) -> None:
             pass
 
         conversation: Conversation | None
         expected_revision: int
+        exact_scope: bool
         scope: dict[str, str]
 
 _WriteConversationResponseFields: TypeAlias = Literal["conversation"]
@@ -199,7 +207,7 @@ class WriteConversationResponse(Message[_WriteConversationResponseFields]):
 
         conversation: Conversation | None
 
-_DeleteConversationRequestFields: TypeAlias = Literal["agent_id", "conversation_id", "scope"]
+_DeleteConversationRequestFields: TypeAlias = Literal["agent_id", "conversation_id", "exact_scope", "scope"]
 
 class DeleteConversationRequest(Message[_DeleteConversationRequestFields]):
     """
@@ -222,6 +230,12 @@ class DeleteConversationRequest(Message[_DeleteConversationRequestFields]):
             ```proto
             string conversation_id = 2;
             ```
+        exact_scope:
+            The agent is the one whose scope is exactly the caller's and this request's joined, whatever others are visible.
+
+            ```proto
+            bool exact_scope = 3;
+            ```
         scope:
             Narrows the caller's scope for this request.
 
@@ -230,7 +244,7 @@ class DeleteConversationRequest(Message[_DeleteConversationRequestFields]):
             ```
     """
 
-    __slots__ = ("agent_id", "conversation_id", "scope")
+    __slots__ = ("agent_id", "conversation_id", "exact_scope", "scope")
 
     if TYPE_CHECKING:
 
@@ -239,12 +253,14 @@ class DeleteConversationRequest(Message[_DeleteConversationRequestFields]):
             *,
             agent_id: str = "",
             conversation_id: str = "",
+            exact_scope: bool = False,
             scope: dict[str, str] | None = None,
         ) -> None:
             pass
 
         agent_id: str
         conversation_id: str
+        exact_scope: bool
         scope: dict[str, str]
 
 _DeleteConversationResponseFields: TypeAlias = NoReturn
@@ -443,9 +459,753 @@ class ImportSkip(Message[_ImportSkipFields]):
         reason: str
         code: str
 
+_IndexConversationRequestFields: TypeAlias = Literal["conversation", "expected_revision", "exact_scope", "scope"]
+
+class IndexConversationRequest(Message[_IndexConversationRequestFields]):
+    """
+    A whole conversation that was kept elsewhere.
+
+    ```proto
+    message agent.v1.IndexConversationRequest
+    ```
+
+    Attributes:
+        conversation:
+            The conversation with its turns.
+
+            ```proto
+            optional agent.v1.Conversation conversation = 1;
+            ```
+        expected_revision:
+            Write only if the revision is this one; 0 means that the conversation must not exist. A conflict is aborted.
+
+            ```proto
+            optional int64 expected_revision = 2;
+            ```
+        exact_scope:
+            The agent is the one whose scope is exactly the caller's and this request's joined, whatever others are visible.
+
+            ```proto
+            bool exact_scope = 3;
+            ```
+        scope:
+            Narrows the caller's scope for this request. A new agent gets the caller's scope and this one.
+
+            ```proto
+            map<string, string> scope = 10;
+            ```
+    """
+
+    __slots__ = ("conversation", "expected_revision", "exact_scope", "scope")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            conversation: Conversation | None = None,
+            expected_revision: int | None = None,
+            exact_scope: bool = False,
+            scope: dict[str, str] | None = None,
+        ) -> None:
+            pass
+
+        conversation: Conversation | None
+        expected_revision: int
+        exact_scope: bool
+        scope: dict[str, str]
+
+_IndexConversationResponseFields: TypeAlias = Literal["conversation", "outcome"]
+
+class IndexConversationResponse(Message[_IndexConversationResponseFields]):
+    """
+    What became of the conversation.
+
+    ```proto
+    message agent.v1.IndexConversationResponse
+    ```
+
+    Attributes:
+        conversation:
+            The conversation as it is kept, without its turns; empty where it was deleted.
+
+            ```proto
+            optional agent.v1.Conversation conversation = 1;
+            ```
+        outcome:
+            Whether it was written.
+
+            ```proto
+            agent.v1.IndexOutcome outcome = 2;
+            ```
+    """
+
+    __slots__ = ("conversation", "outcome")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            conversation: Conversation | None = None,
+            outcome: IndexOutcome | None = None,
+        ) -> None:
+            pass
+
+        conversation: Conversation | None
+        outcome: IndexOutcome
+
+_SearchTurnsRequestFields: TypeAlias = Literal["query", "limit", "conversation_ids", "agent_ids", "stem", "around", "scope"]
+
+class SearchTurnsRequest(Message[_SearchTurnsRequestFields]):
+    """
+    What to look for in the caller's own conversations.
+
+    ```proto
+    message agent.v1.SearchTurnsRequest
+    ```
+
+    Attributes:
+        query:
+            A text without syntax. Its terms are its runs of letters and digits; the first 32 different ones count, none is left out.
+
+            ```proto
+            string query = 1;
+            ```
+        limit:
+            How many hits: 20 if 0, at most 100 (more is capped).
+
+            ```proto
+            int32 limit = 2;
+            ```
+        conversation_ids:
+            Only these conversations; all if there are none.
+
+            ```proto
+            repeated string conversation_ids = 3;
+            ```
+        agent_ids:
+            Only turns of agents with these ids, among those that the caller may read anyway.
+
+            ```proto
+            repeated string agent_ids = 4;
+            ```
+        stem:
+            Whether a term is also found in words of its stem: deploy in deploys.
+
+            ```proto
+            bool stem = 5;
+            ```
+        around:
+            How many turns on each side of a hit come with it.
+
+            ```proto
+            int32 around = 6;
+            ```
+        scope:
+            Narrows the caller's scope for this request.
+
+            ```proto
+            map<string, string> scope = 10;
+            ```
+    """
+
+    __slots__ = ("query", "limit", "conversation_ids", "agent_ids", "stem", "around", "scope")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            query: str = "",
+            limit: int = 0,
+            conversation_ids: list[str] | None = None,
+            agent_ids: list[str] | None = None,
+            stem: bool = False,
+            around: int = 0,
+            scope: dict[str, str] | None = None,
+        ) -> None:
+            pass
+
+        query: str
+        limit: int
+        conversation_ids: list[str]
+        agent_ids: list[str]
+        stem: bool
+        around: int
+        scope: dict[str, str]
+
+_SearchTurnsResponseFields: TypeAlias = Literal["hits", "notice", "freshness"]
+
+class SearchTurnsResponse(Message[_SearchTurnsResponseFields]):
+    """
+    The best turns.
+
+    ```proto
+    message agent.v1.SearchTurnsResponse
+    ```
+
+    Attributes:
+        hits:
+            The turns, best first.
+
+            ```proto
+            repeated agent.v1.TurnHit hits = 1;
+            ```
+        notice:
+            What a person should know, in a sentence or two.
+
+            ```proto
+            string notice = 2;
+            ```
+        freshness:
+            How far the index is behind.
+
+            ```proto
+            optional agent.v1.Freshness freshness = 3;
+            ```
+    """
+
+    __slots__ = ("hits", "notice", "freshness")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            hits: list[TurnHit] | None = None,
+            notice: str = "",
+            freshness: Freshness | None = None,
+        ) -> None:
+            pass
+
+        hits: list[TurnHit]
+        notice: str
+        freshness: Freshness | None
+
+_TurnHitFields: TypeAlias = Literal["agent_id", "scope", "conversation_id", "turn", "score", "before", "after", "digest", "parts_left_out"]
+
+class TurnHit(Message[_TurnHitFields]):
+    """
+    A turn that was found, whole.
+
+    ```proto
+    message agent.v1.TurnHit
+    ```
+
+    Attributes:
+        agent_id:
+            The agent whose turn it is.
+
+            ```proto
+            string agent_id = 1;
+            ```
+        scope:
+            The scope of that agent.
+
+            ```proto
+            map<string, string> scope = 2;
+            ```
+        conversation_id:
+            The conversation.
+
+            ```proto
+            string conversation_id = 3;
+            ```
+        turn:
+            The turn, whole.
+
+            ```proto
+            optional agent.v1.Turn turn = 4;
+            ```
+        score:
+            How well it matched: the best has 1.
+
+            ```proto
+            double score = 5;
+            ```
+        before:
+            The turns before, if asked for, in order.
+
+            ```proto
+            repeated agent.v1.Turn before = 6;
+            ```
+        after:
+            The turns after, if asked for, in order.
+
+            ```proto
+            repeated agent.v1.Turn after = 7;
+            ```
+        digest:
+            "sha256:" and 64 hexadecimal digits over the UTF-8 bytes of the turn's text.
+
+            ```proto
+            string digest = 8;
+            ```
+        parts_left_out:
+            Whether the parts of these turns were left out, since the reply would have been too large: ReadTranscript has them.
+
+            ```proto
+            bool parts_left_out = 9;
+            ```
+    """
+
+    __slots__ = ("agent_id", "scope", "conversation_id", "turn", "score", "before", "after", "digest", "parts_left_out")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            agent_id: str = "",
+            scope: dict[str, str] | None = None,
+            conversation_id: str = "",
+            turn: Turn | None = None,
+            score: float = 0,
+            before: list[Turn] | None = None,
+            after: list[Turn] | None = None,
+            digest: str = "",
+            parts_left_out: bool = False,
+        ) -> None:
+            pass
+
+        agent_id: str
+        scope: dict[str, str]
+        conversation_id: str
+        turn: Turn | None
+        score: float
+        before: list[Turn]
+        after: list[Turn]
+        digest: str
+        parts_left_out: bool
+
+_SourceRefFields: TypeAlias = Literal["agent_id", "conversation_id", "turn_id", "digest"]
+
+class SourceRef(Message[_SourceRefFields]):
+    """
+    Names a turn, as a memory cites it.
+
+    ```proto
+    message agent.v1.SourceRef
+    ```
+
+    Attributes:
+        agent_id:
+            Only an agent of this id; any if empty.
+
+            ```proto
+            string agent_id = 1;
+            ```
+        conversation_id:
+            The conversation.
+
+            ```proto
+            string conversation_id = 2;
+            ```
+        turn_id:
+            The turn.
+
+            ```proto
+            string turn_id = 3;
+            ```
+        digest:
+            "sha256:" and 64 hexadecimal digits over the UTF-8 bytes of the turn's text as it was cited; may be empty.
+
+            ```proto
+            string digest = 4;
+            ```
+    """
+
+    __slots__ = ("agent_id", "conversation_id", "turn_id", "digest")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            agent_id: str = "",
+            conversation_id: str = "",
+            turn_id: str = "",
+            digest: str = "",
+        ) -> None:
+            pass
+
+        agent_id: str
+        conversation_id: str
+        turn_id: str
+        digest: str
+
+_ResolveSourceRequestFields: TypeAlias = Literal["source", "scope"]
+
+class ResolveSourceRequest(Message[_ResolveSourceRequestFields]):
+    """
+    Which source to look up.
+
+    ```proto
+    message agent.v1.ResolveSourceRequest
+    ```
+
+    Attributes:
+        source:
+            The source.
+
+            ```proto
+            optional agent.v1.SourceRef source = 1;
+            ```
+        scope:
+            Narrows the caller's scope for this request.
+
+            ```proto
+            map<string, string> scope = 10;
+            ```
+    """
+
+    __slots__ = ("source", "scope")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            source: SourceRef | None = None,
+            scope: dict[str, str] | None = None,
+        ) -> None:
+            pass
+
+        source: SourceRef | None
+        scope: dict[str, str]
+
+_ResolveSourceResponseFields: TypeAlias = Literal["agent_id", "scope", "conversation_id", "turn", "digest", "unchanged"]
+
+class ResolveSourceResponse(Message[_ResolveSourceResponseFields]):
+    """
+    The turn that a source names.
+
+    ```proto
+    message agent.v1.ResolveSourceResponse
+    ```
+
+    Attributes:
+        agent_id:
+            The agent whose turn it is.
+
+            ```proto
+            string agent_id = 1;
+            ```
+        scope:
+            The scope of that agent.
+
+            ```proto
+            map<string, string> scope = 2;
+            ```
+        conversation_id:
+            The conversation.
+
+            ```proto
+            string conversation_id = 3;
+            ```
+        turn:
+            The turn, whole.
+
+            ```proto
+            optional agent.v1.Turn turn = 4;
+            ```
+        digest:
+            The digest of its text now.
+
+            ```proto
+            string digest = 5;
+            ```
+        unchanged:
+            Whether its text is that of the source's digest; absent where the source has none.
+
+            ```proto
+            optional bool unchanged = 6;
+            ```
+    """
+
+    __slots__ = ("agent_id", "scope", "conversation_id", "turn", "digest", "unchanged")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            agent_id: str = "",
+            scope: dict[str, str] | None = None,
+            conversation_id: str = "",
+            turn: Turn | None = None,
+            digest: str = "",
+            unchanged: bool | None = None,
+        ) -> None:
+            pass
+
+        agent_id: str
+        scope: dict[str, str]
+        conversation_id: str
+        turn: Turn | None
+        digest: str
+        unchanged: bool
+
+_CompileContextRequestFields: TypeAlias = Literal["query", "sources", "budget", "limit", "conversation_ids", "agent_ids", "stem", "around", "scope"]
+
+class CompileContextRequest(Message[_CompileContextRequestFields]):
+    """
+    What a prompt may quote.
+
+    ```proto
+    message agent.v1.CompileContextRequest
+    ```
+
+    Attributes:
+        query:
+            What to search for, as in SearchTurns; nothing is searched where it holds no term.
+
+            ```proto
+            string query = 1;
+            ```
+        sources:
+            Sources that come before what is found; those that cannot be resolved are left out.
+
+            ```proto
+            repeated agent.v1.SourceRef sources = 2;
+            ```
+        budget:
+            How many code points all lines may have together, newlines included: 8,000 if 0, at most 1,000,000 (more is capped).
+
+            ```proto
+            int32 budget = 3;
+            ```
+        limit:
+            How many hits are looked at: 20 if 0, at most 100 (more is capped).
+
+            ```proto
+            int32 limit = 4;
+            ```
+        conversation_ids:
+            Only these conversations; all if there are none. Does not bind the sources.
+
+            ```proto
+            repeated string conversation_ids = 5;
+            ```
+        agent_ids:
+            Only turns of agents with these ids, among those that the caller may read anyway.
+
+            ```proto
+            repeated string agent_ids = 6;
+            ```
+        stem:
+            Whether a term is also found in words of its stem.
+
+            ```proto
+            bool stem = 7;
+            ```
+        around:
+            How many turns on each side of a hit come with it.
+
+            ```proto
+            int32 around = 8;
+            ```
+        scope:
+            Narrows the caller's scope for this request.
+
+            ```proto
+            map<string, string> scope = 10;
+            ```
+    """
+
+    __slots__ = ("query", "sources", "budget", "limit", "conversation_ids", "agent_ids", "stem", "around", "scope")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            query: str = "",
+            sources: list[SourceRef] | None = None,
+            budget: int = 0,
+            limit: int = 0,
+            conversation_ids: list[str] | None = None,
+            agent_ids: list[str] | None = None,
+            stem: bool = False,
+            around: int = 0,
+            scope: dict[str, str] | None = None,
+        ) -> None:
+            pass
+
+        query: str
+        sources: list[SourceRef]
+        budget: int
+        limit: int
+        conversation_ids: list[str]
+        agent_ids: list[str]
+        stem: bool
+        around: int
+        scope: dict[str, str]
+
+_CompileContextResponseFields: TypeAlias = Literal["candidates", "left_out"]
+
+class CompileContextResponse(Message[_CompileContextResponseFields]):
+    """
+    What fits the budget.
+
+    ```proto
+    message agent.v1.CompileContextResponse
+    ```
+
+    Attributes:
+        candidates:
+            The candidates, the cited sources first.
+
+            ```proto
+            repeated agent.v1.ContextCandidate candidates = 1;
+            ```
+        left_out:
+            Candidates that did not fit.
+
+            ```proto
+            int32 left_out = 2;
+            ```
+    """
+
+    __slots__ = ("candidates", "left_out")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            candidates: list[ContextCandidate] | None = None,
+            left_out: int = 0,
+        ) -> None:
+            pass
+
+        candidates: list[ContextCandidate]
+        left_out: int
+
+_ContextCandidateFields: TypeAlias = Literal["text", "match", "agent_id", "conversation_id", "turn_id", "seq", "score"]
+
+class ContextCandidate(Message[_ContextCandidateFields]):
+    """
+    A piece of conversation for a prompt.
+
+    ```proto
+    message agent.v1.ContextCandidate
+    ```
+
+    Attributes:
+        text:
+            Lines of "role: text".
+
+            ```proto
+            string text = 1;
+            ```
+        match:
+            How it came here: "source-ref" where it was cited, "search" where it was found.
+
+            ```proto
+            string match = 2;
+            ```
+        agent_id:
+            The agent.
+
+            ```proto
+            string agent_id = 3;
+            ```
+        conversation_id:
+            The conversation.
+
+            ```proto
+            string conversation_id = 4;
+            ```
+        turn_id:
+            The turn.
+
+            ```proto
+            string turn_id = 5;
+            ```
+        seq:
+            The turn's place in its conversation, from 0.
+
+            ```proto
+            int32 seq = 6;
+            ```
+        score:
+            How well it matched: the best has 1, and so has a source.
+
+            ```proto
+            double score = 7;
+            ```
+    """
+
+    __slots__ = ("text", "match", "agent_id", "conversation_id", "turn_id", "seq", "score")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            text: str = "",
+            match: str = "",
+            agent_id: str = "",
+            conversation_id: str = "",
+            turn_id: str = "",
+            seq: int = 0,
+            score: float = 0,
+        ) -> None:
+            pass
+
+        text: str
+        match: str
+        agent_id: str
+        conversation_id: str
+        turn_id: str
+        seq: int
+        score: float
+
+class IndexOutcome(Enum):
+    """
+    What became of a conversation that was kept elsewhere.
+
+    ```proto
+    enum agent.v1.IndexOutcome
+    ```
+
+    Attributes:
+        UNSPECIFIED:
+            Not told.
+
+            ```proto
+            INDEX_OUTCOME_UNSPECIFIED = 0
+            ```
+        WRITTEN:
+            It was written.
+
+            ```proto
+            INDEX_OUTCOME_WRITTEN = 1
+            ```
+        UNCHANGED:
+            It was here already, the same.
+
+            ```proto
+            INDEX_OUTCOME_UNCHANGED = 2
+            ```
+        TOMBSTONED:
+            It was deleted here, and is left out.
+
+            ```proto
+            INDEX_OUTCOME_TOMBSTONED = 3
+            ```
+    """
+
+    UNSPECIFIED = 0
+    WRITTEN = 1
+    UNCHANGED = 2
+    TOMBSTONED = 3
+
 
 _DESC = file_desc(
-    b'\n#agent/v1/conversation_service.proto\x12\x08agent.v1\x1a\x14agent/v1/types.proto\x1a\x1bbuf/validate/validate.proto"\xa7\x02\n\x12AppendTurnsRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.AppendTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"W\n\x13AppendTurnsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12$\n\x05turns\x18\x02 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns"\xc8\x02\n\x18WriteConversationRequest\x12B\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversationB\x06\xbaH\x03\xc8\x01\x01\x129\n\x11expected_revision\x18\x02 \x01(\x03H\x00R\x10expectedRevisionB\x07\xbaH\x04"\x02(\x00\x88\x01\x01\x12]\n\x05scope\x18\n \x03(\x0b2-.agent.v1.WriteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n\x12_expected_revision"W\n\x19WriteConversationResponse\x12:\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation"\x8f\x02\n\x19DeleteConversationRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12^\n\x05scope\x18\n \x03(\x0b2..agent.v1.DeleteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x1c\n\x1aDeleteConversationResponse"\xb0\x02\n\x12ImportTurnsRequest\x12%\n\x05agent\x18\x01 \x01(\x0b2\x0f.agent.v1.AgentR\x05agent\x12:\n\x0cconversation\x18\x02 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.ImportTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xb6\x01\n\x13ImportTurnsResponse\x12\x1f\n\x0bturns_added\x18\x01 \x01(\x03R\nturnsAdded\x12%\n\x0eturns_replaced\x18\x02 \x01(\x03R\rturnsReplaced\x12\'\n\x0fturns_unchanged\x18\x03 \x01(\x03R\x0eturnsUnchanged\x12.\n\x07skipped\x18\x04 \x03(\x0b2\x14.agent.v1.ImportSkipR\x07skipped"\x92\x01\n\nImportSkip\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\'\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x14\n\x05turns\x18\x03 \x01(\x03R\x05turns\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n\x04code\x18\x05 \x01(\tR\x04code2\xf6\x02\n\x13ConversationService\x12L\n\x0bAppendTurns\x12\x1c.agent.v1.AppendTurnsRequest\x1a\x1d.agent.v1.AppendTurnsResponse"\x00\x12^\n\x11WriteConversation\x12".agent.v1.WriteConversationRequest\x1a#.agent.v1.WriteConversationResponse"\x00\x12a\n\x12DeleteConversation\x12#.agent.v1.DeleteConversationRequest\x1a$.agent.v1.DeleteConversationResponse"\x00\x12N\n\x0bImportTurns\x12\x1c.agent.v1.ImportTurnsRequest\x1a\x1d.agent.v1.ImportTurnsResponse"\x00(\x01b\x06proto3',
+    b'\n#agent/v1/conversation_service.proto\x12\x08agent.v1\x1a\x14agent/v1/types.proto\x1a\x1bbuf/validate/validate.proto"\xa7\x02\n\x12AppendTurnsRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.AppendTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"W\n\x13AppendTurnsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12$\n\x05turns\x18\x02 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns"\xe9\x02\n\x18WriteConversationRequest\x12B\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversationB\x06\xbaH\x03\xc8\x01\x01\x129\n\x11expected_revision\x18\x02 \x01(\x03H\x00R\x10expectedRevisionB\x07\xbaH\x04"\x02(\x00\x88\x01\x01\x12\x1f\n\x0bexact_scope\x18\x03 \x01(\x08R\nexactScope\x12]\n\x05scope\x18\n \x03(\x0b2-.agent.v1.WriteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n\x12_expected_revision"W\n\x19WriteConversationResponse\x12:\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation"\xb0\x02\n\x19DeleteConversationRequest\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12\x1f\n\x0bexact_scope\x18\x03 \x01(\x08R\nexactScope\x12^\n\x05scope\x18\n \x03(\x0b2..agent.v1.DeleteConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x1c\n\x1aDeleteConversationResponse"\xb0\x02\n\x12ImportTurnsRequest\x12%\n\x05agent\x18\x01 \x01(\x0b2\x0f.agent.v1.AgentR\x05agent\x12:\n\x0cconversation\x18\x02 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation\x12$\n\x05turns\x18\x03 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.ImportTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xb6\x01\n\x13ImportTurnsResponse\x12\x1f\n\x0bturns_added\x18\x01 \x01(\x03R\nturnsAdded\x12%\n\x0eturns_replaced\x18\x02 \x01(\x03R\rturnsReplaced\x12\'\n\x0fturns_unchanged\x18\x03 \x01(\x03R\x0eturnsUnchanged\x12.\n\x07skipped\x18\x04 \x03(\x0b2\x14.agent.v1.ImportSkipR\x07skipped"\x92\x01\n\nImportSkip\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\'\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x14\n\x05turns\x18\x03 \x01(\x03R\x05turns\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n\x04code\x18\x05 \x01(\tR\x04code"\xe9\x02\n\x18IndexConversationRequest\x12B\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversationB\x06\xbaH\x03\xc8\x01\x01\x129\n\x11expected_revision\x18\x02 \x01(\x03H\x00R\x10expectedRevisionB\x07\xbaH\x04"\x02(\x00\x88\x01\x01\x12\x1f\n\x0bexact_scope\x18\x03 \x01(\x08R\nexactScope\x12]\n\x05scope\x18\n \x03(\x0b2-.agent.v1.IndexConversationRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x14\n\x12_expected_revision"\x89\x01\n\x19IndexConversationResponse\x12:\n\x0cconversation\x18\x01 \x01(\x0b2\x16.agent.v1.ConversationR\x0cconversation\x120\n\x07outcome\x18\x02 \x01(\x0e2\x16.agent.v1.IndexOutcomeR\x07outcome"\x8c\x03\n\x12SearchTurnsRequest\x12\x1f\n\x05query\x18\x01 \x01(\tR\x05queryB\t\xbaH\x06r\x04(\x80\x80\x04\x12\x1d\n\x05limit\x18\x02 \x01(\x05R\x05limitB\x07\xbaH\x04\x1a\x02(\x00\x12<\n\x10conversation_ids\x18\x03 \x03(\tR\x0fconversationIdsB\x11\xbaH\x0e\x92\x01\x0b\x10d"\x07r\x05\x10\x01(\x80\x04\x12.\n\tagent_ids\x18\x04 \x03(\tR\x08agentIdsB\x11\xbaH\x0e\x92\x01\x0b\x10d"\x07r\x05\x10\x01(\x80\x04\x12\x12\n\x04stem\x18\x05 \x01(\x08R\x04stem\x12!\n\x06around\x18\x06 \x01(\x05R\x06aroundB\t\xbaH\x06\x1a\x04\x18\n(\x00\x12W\n\x05scope\x18\n \x03(\x0b2\'.agent.v1.SearchTurnsRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x87\x01\n\x13SearchTurnsResponse\x12%\n\x04hits\x18\x01 \x03(\x0b2\x11.agent.v1.TurnHitR\x04hits\x12\x16\n\x06notice\x18\x02 \x01(\tR\x06notice\x121\n\tfreshness\x18\x03 \x01(\x0b2\x13.agent.v1.FreshnessR\tfreshness"\x81\x03\n\x07TurnHit\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x122\n\x05scope\x18\x02 \x03(\x0b2\x1c.agent.v1.TurnHit.ScopeEntryR\x05scope\x12\'\n\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12"\n\x04turn\x18\x04 \x01(\x0b2\x0e.agent.v1.TurnR\x04turn\x12\x14\n\x05score\x18\x05 \x01(\x01R\x05score\x12&\n\x06before\x18\x06 \x03(\x0b2\x0e.agent.v1.TurnR\x06before\x12$\n\x05after\x18\x07 \x03(\x0b2\x0e.agent.v1.TurnR\x05after\x12\x16\n\x06digest\x18\x08 \x01(\tR\x06digest\x12$\n\x0eparts_left_out\x18\t \x01(\x08R\x0cpartsLeftOut\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xc3\x01\n\tSourceRef\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x123\n\x0fconversation_id\x18\x02 \x01(\tR\x0econversationIdB\n\xbaH\x07r\x05\x10\x01(\x80\x04\x12#\n\x07turn_id\x18\x03 \x01(\tR\x06turnIdB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x127\n\x06digest\x18\x04 \x01(\tR\x06digestB\x1f\xbaH\x1cr\x1a2\x18^(sha256:[0-9a-f]{64})?$"\xe0\x01\n\x14ResolveSourceRequest\x123\n\x06source\x18\x01 \x01(\x0b2\x13.agent.v1.SourceRefR\x06sourceB\x06\xbaH\x03\xc8\x01\x01\x12Y\n\x05scope\x18\n \x03(\x0b2).agent.v1.ResolveSourceRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xc4\x02\n\x15ResolveSourceResponse\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12@\n\x05scope\x18\x02 \x03(\x0b2*.agent.v1.ResolveSourceResponse.ScopeEntryR\x05scope\x12\'\n\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12"\n\x04turn\x18\x04 \x01(\x0b2\x0e.agent.v1.TurnR\x04turn\x12\x16\n\x06digest\x18\x05 \x01(\tR\x06digest\x12!\n\tunchanged\x18\x06 \x01(\x08H\x00R\tunchanged\x88\x01\x01\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0c\n\n_unchanged"\xec\x03\n\x15CompileContextRequest\x12\x1f\n\x05query\x18\x01 \x01(\tR\x05queryB\t\xbaH\x06r\x04(\x80\x80\x04\x127\n\x07sources\x18\x02 \x03(\x0b2\x13.agent.v1.SourceRefR\x07sourcesB\x08\xbaH\x05\x92\x01\x02\x10d\x12\x1f\n\x06budget\x18\x03 \x01(\x05R\x06budgetB\x07\xbaH\x04\x1a\x02(\x00\x12\x1d\n\x05limit\x18\x04 \x01(\x05R\x05limitB\x07\xbaH\x04\x1a\x02(\x00\x12<\n\x10conversation_ids\x18\x05 \x03(\tR\x0fconversationIdsB\x11\xbaH\x0e\x92\x01\x0b\x10d"\x07r\x05\x10\x01(\x80\x04\x12.\n\tagent_ids\x18\x06 \x03(\tR\x08agentIdsB\x11\xbaH\x0e\x92\x01\x0b\x10d"\x07r\x05\x10\x01(\x80\x04\x12\x12\n\x04stem\x18\x07 \x01(\x08R\x04stem\x12!\n\x06around\x18\x08 \x01(\x05R\x06aroundB\t\xbaH\x06\x1a\x04\x18\n(\x00\x12Z\n\x05scope\x18\n \x03(\x0b2*.agent.v1.CompileContextRequest.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"o\n\x16CompileContextResponse\x12:\n\ncandidates\x18\x01 \x03(\x0b2\x1a.agent.v1.ContextCandidateR\ncandidates\x12\x19\n\x08left_out\x18\x02 \x01(\x05R\x07leftOut"\xc1\x01\n\x10ContextCandidate\x12\x12\n\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n\x05match\x18\x02 \x01(\tR\x05match\x12\x19\n\x08agent_id\x18\x03 \x01(\tR\x07agentId\x12\'\n\x0fconversation_id\x18\x04 \x01(\tR\x0econversationId\x12\x17\n\x07turn_id\x18\x05 \x01(\tR\x06turnId\x12\x10\n\x03seq\x18\x06 \x01(\x05R\x03seq\x12\x14\n\x05score\x18\x07 \x01(\x01R\x05score*\x83\x01\n\x0cIndexOutcome\x12\x1d\n\x19INDEX_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15INDEX_OUTCOME_WRITTEN\x10\x01\x12\x1b\n\x17INDEX_OUTCOME_UNCHANGED\x10\x02\x12\x1c\n\x18INDEX_OUTCOME_TOMBSTONED\x10\x032\xd8\x05\n\x13ConversationService\x12L\n\x0bAppendTurns\x12\x1c.agent.v1.AppendTurnsRequest\x1a\x1d.agent.v1.AppendTurnsResponse"\x00\x12^\n\x11WriteConversation\x12".agent.v1.WriteConversationRequest\x1a#.agent.v1.WriteConversationResponse"\x00\x12a\n\x12DeleteConversation\x12#.agent.v1.DeleteConversationRequest\x1a$.agent.v1.DeleteConversationResponse"\x00\x12N\n\x0bImportTurns\x12\x1c.agent.v1.ImportTurnsRequest\x1a\x1d.agent.v1.ImportTurnsResponse"\x00(\x01\x12^\n\x11IndexConversation\x12".agent.v1.IndexConversationRequest\x1a#.agent.v1.IndexConversationResponse"\x00\x12O\n\x0bSearchTurns\x12\x1c.agent.v1.SearchTurnsRequest\x1a\x1d.agent.v1.SearchTurnsResponse"\x03\x90\x02\x02\x12U\n\rResolveSource\x12\x1e.agent.v1.ResolveSourceRequest\x1a\x1f.agent.v1.ResolveSourceResponse"\x03\x90\x02\x02\x12X\n\x0eCompileContext\x12\x1f.agent.v1.CompileContextRequest\x1a .agent.v1.CompileContextResponse"\x03\x90\x02\x02b\x06proto3',
     [
         types_pb.desc(),
         validate_pb.desc(),
@@ -460,6 +1220,18 @@ _DESC = file_desc(
         "ImportTurnsRequest": ImportTurnsRequest,
         "ImportTurnsResponse": ImportTurnsResponse,
         "ImportSkip": ImportSkip,
+        "IndexConversationRequest": IndexConversationRequest,
+        "IndexConversationResponse": IndexConversationResponse,
+        "SearchTurnsRequest": SearchTurnsRequest,
+        "SearchTurnsResponse": SearchTurnsResponse,
+        "TurnHit": TurnHit,
+        "SourceRef": SourceRef,
+        "ResolveSourceRequest": ResolveSourceRequest,
+        "ResolveSourceResponse": ResolveSourceResponse,
+        "CompileContextRequest": CompileContextRequest,
+        "CompileContextResponse": CompileContextResponse,
+        "ContextCandidate": ContextCandidate,
+        "IndexOutcome": IndexOutcome,
     },
 )
 

@@ -534,7 +534,7 @@ class Pagination(Message[_PaginationFields]):
         limit: int
         cursor: str
 
-_SearchHitFields: TypeAlias = Literal["agent_id", "snippet", "name", "archived", "score", "seq", "role", "content_offset", "content_length", "conversation_id", "turn_id", "title", "created_at", "digest", "parent_agent_id", "before", "after", "source"]
+_SearchHitFields: TypeAlias = Literal["agent_id", "snippet", "name", "archived", "score", "seq", "role", "content_offset", "content_length", "conversation_id", "turn_id", "title", "created_at", "part_kinds", "digest", "parent_agent_id", "before", "after", "source"]
 
 class SearchHit(Message[_SearchHitFields]):
     """
@@ -623,6 +623,12 @@ class SearchHit(Message[_SearchHitFields]):
             ```proto
             optional google.protobuf.Timestamp created_at = 13;
             ```
+        part_kinds:
+            The kinds of the turn's parts, each once, in the order of the enum.
+
+            ```proto
+            repeated agent.v1.PartKind part_kinds = 14 [packed = true];
+            ```
         digest:
             "sha256:" and 64 hexadecimal digits over the UTF-8 bytes of the turn's text.
 
@@ -655,7 +661,7 @@ class SearchHit(Message[_SearchHitFields]):
             ```
     """
 
-    __slots__ = ("agent_id", "snippet", "name", "archived", "score", "seq", "role", "content_offset", "content_length", "conversation_id", "turn_id", "title", "created_at", "digest", "parent_agent_id", "before", "after", "source")
+    __slots__ = ("agent_id", "snippet", "name", "archived", "score", "seq", "role", "content_offset", "content_length", "conversation_id", "turn_id", "title", "created_at", "part_kinds", "digest", "parent_agent_id", "before", "after", "source")
 
     if TYPE_CHECKING:
 
@@ -675,6 +681,7 @@ class SearchHit(Message[_SearchHitFields]):
             turn_id: str = "",
             title: str = "",
             created_at: Timestamp | None = None,
+            part_kinds: list[PartKind] | None = None,
             digest: str = "",
             parent_agent_id: str = "",
             before: list[ContextTurn] | None = None,
@@ -696,6 +703,7 @@ class SearchHit(Message[_SearchHitFields]):
         turn_id: str
         title: str
         created_at: Timestamp | None
+        part_kinds: list[PartKind]
         digest: str
         parent_agent_id: str
         before: list[ContextTurn]
@@ -841,11 +849,79 @@ class Match(Enum):
             ```proto
             MATCH_ANY_WORD = 2
             ```
+        SUBSTRING:
+            The query must stand in the turn letter by letter, case aside: quotes, minus and blanks are themselves.
+
+            ```proto
+            MATCH_SUBSTRING = 3
+            ```
     """
 
     UNSPECIFIED = 0
     ALL_WORDS = 1
     ANY_WORD = 2
+    SUBSTRING = 3
+
+class PartKind(Enum):
+    """
+    What a part of a turn is.
+
+    ```proto
+    enum agent.v1.PartKind
+    ```
+
+    Attributes:
+        UNSPECIFIED:
+            No kind.
+
+            ```proto
+            PART_KIND_UNSPECIFIED = 0
+            ```
+        TEXT:
+            Text that was said.
+
+            ```proto
+            PART_KIND_TEXT = 1
+            ```
+        REASONING:
+            Text that was thought.
+
+            ```proto
+            PART_KIND_REASONING = 2
+            ```
+        TOOL_CALL:
+            A tool that was called, with its arguments.
+
+            ```proto
+            PART_KIND_TOOL_CALL = 3
+            ```
+        TOOL_RESULT_TEXT:
+            What a tool answered, as plain text.
+
+            ```proto
+            PART_KIND_TOOL_RESULT_TEXT = 4
+            ```
+        TOOL_RESULT_JSON:
+            What a tool answered, as JSON.
+
+            ```proto
+            PART_KIND_TOOL_RESULT_JSON = 5
+            ```
+        FILE:
+            A file or image. Only its name can be found, and only with MATCH_SUBSTRING.
+
+            ```proto
+            PART_KIND_FILE = 6
+            ```
+    """
+
+    UNSPECIFIED = 0
+    TEXT = 1
+    REASONING = 2
+    TOOL_CALL = 3
+    TOOL_RESULT_TEXT = 4
+    TOOL_RESULT_JSON = 5
+    FILE = 6
 
 class Order(Enum):
     """
@@ -915,7 +991,7 @@ class Words(Enum):
 
 
 _DESC = file_desc(
-    b'\n\x14agent/v1/types.proto\x12\x08agent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\xbc\x02\n\x05Agent\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x12\x1c\n\x04name\x18\x02 \x01(\tR\x04nameB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1c\n\x04role\x18\x03 \x01(\tR\x04roleB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1a\n\x08archived\x18\x04 \x01(\x08R\x08archived\x12J\n\x05scope\x18\x05 \x03(\x0b2\x1a.agent.v1.Agent.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x120\n\x0fparent_agent_id\x18\x06 \x01(\tR\rparentAgentIdB\x08\xbaH\x05r\x03(\x80\x04\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xae\x03\n\x0cConversation\x121\n\x0fconversation_id\x18\x01 \x01(\tR\x0econversationIdB\x08\xbaH\x05r\x03(\x80\x04\x12#\n\x08agent_id\x18\x02 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x12\x1e\n\x05title\x18\x03 \x01(\tR\x05titleB\x08\xbaH\x05r\x03\x18\x80 \x12$\n\x05turns\x18\x04 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12\x1a\n\x08revision\x18\x05 \x01(\x03R\x08revision\x129\n\nupdated_at\x18\x06 \x01(\x0b2\x1a.google.protobuf.TimestampR\tupdatedAt\x129\n\ncreated_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x12(\n\x06source\x18\x0b \x01(\x0b2\x10.agent.v1.SourceR\x06source\x12\x1d\n\nturn_count\x18\x0c \x01(\x05R\tturnCount\x12%\n\x0econtent_length\x18\r \x01(\x03R\rcontentLength"k\n\x06Source\x12\x1f\n\x06format\x18\x01 \x01(\tR\x06formatB\x07\xbaH\x04r\x02\x18@\x12\x1c\n\x04file\x18\x02 \x01(\tR\x04fileB\x08\xbaH\x05r\x03(\x80 \x12"\n\x07project\x18\x03 \x01(\tR\x07projectB\x08\xbaH\x05r\x03(\x80 "\x88\x02\n\x04Turn\x12!\n\x07turn_id\x18\x01 \x01(\tR\x06turnIdB\x08\xbaH\x05r\x03(\x80\x08\x12\x10\n\x03seq\x18\x02 \x01(\x05R\x03seq\x12\x1c\n\x04role\x18\x03 \x01(\tR\x04roleB\x08\xbaH\x05r\x03(\x80\x01\x12$\n\x05parts\x18\x04 \x03(\x0b2\x0e.agent.v1.PartR\x05parts\x129\n\ncreated_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x12%\n\x0econtent_offset\x18\x06 \x01(\x03R\rcontentOffset\x12%\n\x0econtent_length\x18\x07 \x01(\x03R\rcontentLength"\xdd\x01\n\x04Part\x12\x14\n\x04text\x18\x01 \x01(\tH\x00R\x04text\x12\x1e\n\treasoning\x18\x02 \x01(\tH\x00R\treasoning\x121\n\ttool_call\x18\x03 \x01(\x0b2\x12.agent.v1.ToolCallH\x00R\x08toolCall\x127\n\x0btool_result\x18\x04 \x01(\x0b2\x14.agent.v1.ToolResultH\x00R\ntoolResult\x12$\n\x04file\x18\x05 \x01(\x0b2\x0e.agent.v1.FileH\x00R\x04fileB\r\n\x04kind\x12\x05\xbaH\x02\x08\x01"i\n\x08ToolCall\x12\x1c\n\x04name\x18\x01 \x01(\tR\x04nameB\x08\xbaH\x05r\x03(\x80\x08\x12\x1c\n\targuments\x18\x02 \x01(\tR\targuments\x12!\n\x07call_id\x18\x03 \x01(\tR\x06callIdB\x08\xbaH\x05r\x03(\x80\x08"\x81\x01\n\nToolResult\x12!\n\x07call_id\x18\x01 \x01(\tR\x06callIdB\x08\xbaH\x05r\x03(\x80\x08\x12\x14\n\x04text\x18\x02 \x01(\tH\x00R\x04text\x12\x14\n\x04json\x18\x03 \x01(\tH\x00R\x04json\x12\x19\n\x08is_error\x18\x04 \x01(\x08R\x07isErrorB\t\n\x07content"M\n\x04File\x12\'\n\nmedia_type\x18\x01 \x01(\tR\tmediaTypeB\x08\xbaH\x05r\x03(\x80\x02\x12\x1c\n\x04name\x18\x02 \x01(\tR\x04nameB\x08\xbaH\x05r\x03(\x80 "M\n\nPagination\x12\x1d\n\x05limit\x18\x01 \x01(\x05R\x05limitB\x07\xbaH\x04\x1a\x02(\x00\x12 \n\x06cursor\x18\x02 \x01(\tR\x06cursorB\x08\xbaH\x05r\x03\x18\x80\x10"\xd3\x04\n\tSearchHit\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\x18\n\x07snippet\x18\x02 \x01(\tR\x07snippet\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12\x1a\n\x08archived\x18\x04 \x01(\x08R\x08archived\x12\x14\n\x05score\x18\x05 \x01(\x01R\x05score\x12\x10\n\x03seq\x18\x06 \x01(\x05R\x03seq\x12\x12\n\x04role\x18\x07 \x01(\tR\x04role\x12%\n\x0econtent_offset\x18\x08 \x01(\x03R\rcontentOffset\x12%\n\x0econtent_length\x18\t \x01(\x03R\rcontentLength\x12\'\n\x0fconversation_id\x18\n \x01(\tR\x0econversationId\x12\x17\n\x07turn_id\x18\x0b \x01(\tR\x06turnId\x12\x14\n\x05title\x18\x0c \x01(\tR\x05title\x129\n\ncreated_at\x18\r \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x16\n\x06digest\x18\x0f \x01(\tR\x06digest\x12&\n\x0fparent_agent_id\x18\x10 \x01(\tR\rparentAgentId\x12-\n\x06before\x18\x11 \x03(\x0b2\x15.agent.v1.ContextTurnR\x06before\x12+\n\x05after\x18\x12 \x03(\x0b2\x15.agent.v1.ContextTurnR\x05after\x12(\n\x06source\x18\x13 \x01(\x0b2\x10.agent.v1.SourceR\x06source"\xad\x01\n\x0bContextTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12\x10\n\x03seq\x18\x02 \x01(\x05R\x03seq\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04text\x18\x04 \x01(\tR\x04text\x12\x10\n\x03cut\x18\x05 \x01(\x08R\x03cut\x129\n\ncreated_at\x18\x06 \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt"a\n\tFreshness\x12#\n\rturns_pending\x18\x01 \x01(\x03R\x0cturnsPending\x12/\n\x05as_of\x18\x02 \x01(\x0b2\x1a.google.protobuf.TimestampR\x04asOf*G\n\x05Match\x12\x15\n\x11MATCH_UNSPECIFIED\x10\x00\x12\x13\n\x0fMATCH_ALL_WORDS\x10\x01\x12\x12\n\x0eMATCH_ANY_WORD\x10\x02*@\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x0e\n\nORDER_BEST\x10\x01\x12\x10\n\x0cORDER_NEWEST\x10\x02*E\n\x05Words\x12\x15\n\x11WORDS_UNSPECIFIED\x10\x00\x12\x11\n\rWORDS_STEMMED\x10\x01\x12\x12\n\x0eWORDS_AS_TYPED\x10\x02b\x06proto3',
+    b'\n\x14agent/v1/types.proto\x12\x08agent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\xbc\x02\n\x05Agent\x12#\n\x08agent_id\x18\x01 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x12\x1c\n\x04name\x18\x02 \x01(\tR\x04nameB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1c\n\x04role\x18\x03 \x01(\tR\x04roleB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1a\n\x08archived\x18\x04 \x01(\x08R\x08archived\x12J\n\x05scope\x18\x05 \x03(\x0b2\x1a.agent.v1.Agent.ScopeEntryR\x05scopeB\x18\xbaH\x15\x9a\x01\x12\x10\x10"\x07r\x05\x10\x01(\x80\x02*\x05r\x03(\x80\x08\x120\n\x0fparent_agent_id\x18\x06 \x01(\tR\rparentAgentIdB\x08\xbaH\x05r\x03(\x80\x04\x1a8\n\nScopeEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xae\x03\n\x0cConversation\x121\n\x0fconversation_id\x18\x01 \x01(\tR\x0econversationIdB\x08\xbaH\x05r\x03(\x80\x04\x12#\n\x08agent_id\x18\x02 \x01(\tR\x07agentIdB\x08\xbaH\x05r\x03(\x80\x04\x12\x1e\n\x05title\x18\x03 \x01(\tR\x05titleB\x08\xbaH\x05r\x03\x18\x80 \x12$\n\x05turns\x18\x04 \x03(\x0b2\x0e.agent.v1.TurnR\x05turns\x12\x1a\n\x08revision\x18\x05 \x01(\x03R\x08revision\x129\n\nupdated_at\x18\x06 \x01(\x0b2\x1a.google.protobuf.TimestampR\tupdatedAt\x129\n\ncreated_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x12(\n\x06source\x18\x0b \x01(\x0b2\x10.agent.v1.SourceR\x06source\x12\x1d\n\nturn_count\x18\x0c \x01(\x05R\tturnCount\x12%\n\x0econtent_length\x18\r \x01(\x03R\rcontentLength"k\n\x06Source\x12\x1f\n\x06format\x18\x01 \x01(\tR\x06formatB\x07\xbaH\x04r\x02\x18@\x12\x1c\n\x04file\x18\x02 \x01(\tR\x04fileB\x08\xbaH\x05r\x03(\x80 \x12"\n\x07project\x18\x03 \x01(\tR\x07projectB\x08\xbaH\x05r\x03(\x80 "\x88\x02\n\x04Turn\x12!\n\x07turn_id\x18\x01 \x01(\tR\x06turnIdB\x08\xbaH\x05r\x03(\x80\x08\x12\x10\n\x03seq\x18\x02 \x01(\x05R\x03seq\x12\x1c\n\x04role\x18\x03 \x01(\tR\x04roleB\x08\xbaH\x05r\x03(\x80\x01\x12$\n\x05parts\x18\x04 \x03(\x0b2\x0e.agent.v1.PartR\x05parts\x129\n\ncreated_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x12%\n\x0econtent_offset\x18\x06 \x01(\x03R\rcontentOffset\x12%\n\x0econtent_length\x18\x07 \x01(\x03R\rcontentLength"\xdd\x01\n\x04Part\x12\x14\n\x04text\x18\x01 \x01(\tH\x00R\x04text\x12\x1e\n\treasoning\x18\x02 \x01(\tH\x00R\treasoning\x121\n\ttool_call\x18\x03 \x01(\x0b2\x12.agent.v1.ToolCallH\x00R\x08toolCall\x127\n\x0btool_result\x18\x04 \x01(\x0b2\x14.agent.v1.ToolResultH\x00R\ntoolResult\x12$\n\x04file\x18\x05 \x01(\x0b2\x0e.agent.v1.FileH\x00R\x04fileB\r\n\x04kind\x12\x05\xbaH\x02\x08\x01"i\n\x08ToolCall\x12\x1c\n\x04name\x18\x01 \x01(\tR\x04nameB\x08\xbaH\x05r\x03(\x80\x08\x12\x1c\n\targuments\x18\x02 \x01(\tR\targuments\x12!\n\x07call_id\x18\x03 \x01(\tR\x06callIdB\x08\xbaH\x05r\x03(\x80\x08"\x81\x01\n\nToolResult\x12!\n\x07call_id\x18\x01 \x01(\tR\x06callIdB\x08\xbaH\x05r\x03(\x80\x08\x12\x14\n\x04text\x18\x02 \x01(\tH\x00R\x04text\x12\x14\n\x04json\x18\x03 \x01(\tH\x00R\x04json\x12\x19\n\x08is_error\x18\x04 \x01(\x08R\x07isErrorB\t\n\x07content"M\n\x04File\x12\'\n\nmedia_type\x18\x01 \x01(\tR\tmediaTypeB\x08\xbaH\x05r\x03(\x80\x02\x12\x1c\n\x04name\x18\x02 \x01(\tR\x04nameB\x08\xbaH\x05r\x03(\x80 "M\n\nPagination\x12\x1d\n\x05limit\x18\x01 \x01(\x05R\x05limitB\x07\xbaH\x04\x1a\x02(\x00\x12 \n\x06cursor\x18\x02 \x01(\tR\x06cursorB\x08\xbaH\x05r\x03\x18\x80\x10"\x86\x05\n\tSearchHit\x12\x19\n\x08agent_id\x18\x01 \x01(\tR\x07agentId\x12\x18\n\x07snippet\x18\x02 \x01(\tR\x07snippet\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12\x1a\n\x08archived\x18\x04 \x01(\x08R\x08archived\x12\x14\n\x05score\x18\x05 \x01(\x01R\x05score\x12\x10\n\x03seq\x18\x06 \x01(\x05R\x03seq\x12\x12\n\x04role\x18\x07 \x01(\tR\x04role\x12%\n\x0econtent_offset\x18\x08 \x01(\x03R\rcontentOffset\x12%\n\x0econtent_length\x18\t \x01(\x03R\rcontentLength\x12\'\n\x0fconversation_id\x18\n \x01(\tR\x0econversationId\x12\x17\n\x07turn_id\x18\x0b \x01(\tR\x06turnId\x12\x14\n\x05title\x18\x0c \x01(\tR\x05title\x129\n\ncreated_at\x18\r \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt\x121\n\npart_kinds\x18\x0e \x03(\x0e2\x12.agent.v1.PartKindR\tpartKinds\x12\x16\n\x06digest\x18\x0f \x01(\tR\x06digest\x12&\n\x0fparent_agent_id\x18\x10 \x01(\tR\rparentAgentId\x12-\n\x06before\x18\x11 \x03(\x0b2\x15.agent.v1.ContextTurnR\x06before\x12+\n\x05after\x18\x12 \x03(\x0b2\x15.agent.v1.ContextTurnR\x05after\x12(\n\x06source\x18\x13 \x01(\x0b2\x10.agent.v1.SourceR\x06source"\xad\x01\n\x0bContextTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12\x10\n\x03seq\x18\x02 \x01(\x05R\x03seq\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04text\x18\x04 \x01(\tR\x04text\x12\x10\n\x03cut\x18\x05 \x01(\x08R\x03cut\x129\n\ncreated_at\x18\x06 \x01(\x0b2\x1a.google.protobuf.TimestampR\tcreatedAt"a\n\tFreshness\x12#\n\rturns_pending\x18\x01 \x01(\x03R\x0cturnsPending\x12/\n\x05as_of\x18\x02 \x01(\x0b2\x1a.google.protobuf.TimestampR\x04asOf*\\\n\x05Match\x12\x15\n\x11MATCH_UNSPECIFIED\x10\x00\x12\x13\n\x0fMATCH_ALL_WORDS\x10\x01\x12\x12\n\x0eMATCH_ANY_WORD\x10\x02\x12\x13\n\x0fMATCH_SUBSTRING\x10\x03*\xbf\x01\n\x08PartKind\x12\x19\n\x15PART_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0ePART_KIND_TEXT\x10\x01\x12\x17\n\x13PART_KIND_REASONING\x10\x02\x12\x17\n\x13PART_KIND_TOOL_CALL\x10\x03\x12\x1e\n\x1aPART_KIND_TOOL_RESULT_TEXT\x10\x04\x12\x1e\n\x1aPART_KIND_TOOL_RESULT_JSON\x10\x05\x12\x12\n\x0ePART_KIND_FILE\x10\x06*@\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x0e\n\nORDER_BEST\x10\x01\x12\x10\n\x0cORDER_NEWEST\x10\x02*E\n\x05Words\x12\x15\n\x11WORDS_UNSPECIFIED\x10\x00\x12\x11\n\rWORDS_STEMMED\x10\x01\x12\x12\n\x0eWORDS_AS_TYPED\x10\x02b\x06proto3',
     [
         validate_pb.desc(),
         timestamp_pb.desc(),
@@ -934,6 +1010,7 @@ _DESC = file_desc(
         "ContextTurn": ContextTurn,
         "Freshness": Freshness,
         "Match": Match,
+        "PartKind": PartKind,
         "Order": Order,
         "Words": Words,
     },
