@@ -5,6 +5,7 @@
 #   docker run -v aforesaid:/data -p 127.0.0.1:8787:8787 -p 127.0.0.1:8788:8788 -e AFORESAID_ALLOW_PLAINTEXT=true aforesaid
 #
 # docs/deploying.md tells of TLS, which AFORESAID_TLS_CERTIFICATE and AFORESAID_TLS_KEY switch on, in the stead of the last variable.
+# AFORESAID_STORE puts the store into PostgreSQL, whose driver is in the lock; the volume then holds the secret and the index.
 ARG BASE=python:3.12-slim-bookworm
 
 FROM ${BASE} AS build

@@ -13,7 +13,7 @@ DEV := $(VENV)/.installed-dev
 CODE := $(wildcard client server tests bench scripts)
 # The tools of the development lock find each other (buf its plug-ins) on the path.
 TOOLS := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-COMPILE := uv pip compile -q pyproject.toml --extra server --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+COMPILE := uv pip compile -q pyproject.toml --extra server --extra postgresql --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	$(if $(UPGRADE),--upgrade)
 
 # Read by scripts/serve.py, so that a path with blanks arrives whole.

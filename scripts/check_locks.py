@@ -50,8 +50,9 @@ def pins(text: str) -> dict[str, str]:
 
 
 def wanted(project: Mapping[str, Any], group: str) -> list[Requirement]:
-    """Returns what the project asks for with the server extra and a dependency group."""
-    lines = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["server"], *of_group(project, group)]
+    """Returns what the project asks for with the extras of the server's image and a dependency group."""
+    extras = project["project"]["optional-dependencies"]
+    lines = [*project["project"]["dependencies"], *extras["server"], *extras["postgresql"], *of_group(project, group)]
     return [Requirement(line) for line in lines]
 
 
