@@ -78,6 +78,19 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRef:
+    """Names a turn, as a memory cites it; `digest` ("sha256:" and 64 hex digits) is that of its text then, or empty.
+
+    An empty `agent_id` is any agent of the scope.
+    """
+
+    conversation_id: str
+    turn_id: str
+    digest: str = ""
+    agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """Somebody with conversations, known by scope and id together."""
 
