@@ -10,16 +10,18 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeAlias
 
 import pytest
 from hypothesis import settings
 
 from aforesaid._config import config_file
+from aforesaid_server.store.postgres import open_postgres
 from scripts.fetch_validate_proto import TARGET as VALIDATE_PROTO
+from scripts.postgresql import Cluster, NoPostgreSQL, cluster
 from scripts.running_server import EXAMPLES, ROOT, RunningServer, start
 
 # Two shared cores: a slow example says nothing about the code. Failures are printed so that they can be run again elsewhere.
@@ -63,6 +65,38 @@ def proto_roots() -> tuple[Path, ...]:
 def scripts_path() -> str:
     """A PATH on which this environment's own commands, such as `aforesaid`, come first."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+@pytest.fixture(scope="session")
+def postgres_cluster() -> Iterator[Cluster]:
+    """A PostgreSQL of the whole run. Whoever stops or restarts one makes one of its own, with `scripts.postgresql.cluster`."""
+    try:
+        with cluster() as one:
+            yield one
+    except NoPostgreSQL as error:
+        missing(f"no PostgreSQL: {error}")
+
+
+NewDatabase: TypeAlias = Callable[[], str]
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres_cluster: Cluster) -> NewDatabase:
+    """Makes databases that hold the tables of a store and nothing in them; returns the address of each.
+
+    They sort as English does, as a deployment's may: what the store sorts must not depend on that.
+    """
+    name = postgres_cluster.new(ordered_by="en-US")
+    open_postgres(postgres_cluster.url(name)).close()
+    return lambda: postgres_cluster.url(postgres_cluster.new(name))
+
+
+@pytest.fixture
+def postgres(postgres_cluster: Cluster, new_database: NewDatabase) -> Iterator[str]:
+    """The address of a database of a test's own, with the tables of a store and nothing in them."""
+    url = new_database()
+    yield url
+    postgres_cluster.drop(url.rpartition("/")[2])
 
 
 class StartServer(Protocol):

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BYTES = 32
-_USES = (b"aforesaid cursors", b"aforesaid audit", b"aforesaid tokens")
+_USES = (b"aforesaid cursors", b"aforesaid audit", b"aforesaid tokens", b"aforesaid deployment")
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of 32 bytes, one for each of _USES."""
+    """Keys of 32 bytes, one for each of _USES. Nothing hangs on `check`: it may be shown, and tells whether two secrets are one."""
 
     cursors: bytes
     audit: bytes
     tokens: bytes
+    check: bytes
 
 
 def keys_in(path: Path) -> Keys:
@@ -32,7 +33,7 @@ def keys_in(path: Path) -> Keys:
         # A command may make it at the moment when a server does: each writes a file of its own.
         made = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
         try:
-            _write(made, secrets.token_bytes(_BYTES))
+            _write(made, new_secret())
             with contextlib.suppress(FileExistsError):
                 os.link(made, path)  # never replaces a secret, and is there whole or not at all
         finally:
@@ -40,6 +41,16 @@ def keys_in(path: Path) -> Keys:
     secret = path.read_bytes()
     if len(secret) != _BYTES:
         raise ValueError(f"{path.name} holds {len(secret)} bytes where a secret has {_BYTES}")
+    return keys_of(secret)
+
+
+def new_secret() -> bytes:
+    """Returns a secret that nobody has yet."""
+    return secrets.token_bytes(_BYTES)
+
+
+def keys_of(secret: bytes) -> Keys:
+    """Returns what is derived from a secret."""
     return Keys(*(hmac.digest(secret, use, "sha256") for use in _USES))
 
 

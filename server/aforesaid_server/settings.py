@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 import Stemmer
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -32,6 +32,11 @@ class Folder(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AFORESAID_", frozen=True, extra="forbid")
 
     data: Path = Field(default=Path("aforesaid-data"), description="The folder that holds the store, the index and the keys.")
+    store: SecretStr = Field(
+        default=SecretStr(""),
+        description="The address of a PostgreSQL database that holds the store, postgresql://user:password@host/database; "
+        "a SQLite file in the data folder unless set.",
+    )
 
 
 class Settings(Folder):

@@ -8,6 +8,7 @@ hexadecimal digits.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.api.callers import APPEND, VERIFY, Caller, hits, ok, turn
 from tests.api.doors import ConnectDoor
 from tests.backup.test_backup import done
 from tests.conftest import StartServer
-from tests.faults.serving import readyz, wait_until
+from tests.faults.serving import readyz, served, wait_until
 
 OLD = Path(__file__).parent / "data_folder_0001"
 
@@ -64,3 +65,28 @@ def test_a_backup_of_it_is_served_by_the_newer_version(left: Path, start_server:
         wait_until(lambda: readyz(door.http)[0] == 200)
         assert len(hits(ok(Caller(door).search("zebra")))) == 5
         assert ok(Caller(door).call(VERIFY, {})).body["intact"] is True
+
+
+def without_rows(data: Path) -> None:
+    with closing(sqlite3.connect(data / "store.sqlite3")) as store, store:
+        for table in ("read_targets", "read_scopes", "reads"):
+            store.execute(f"DELETE FROM {table}")
+
+
+def altered(data: Path) -> None:
+    with closing(sqlite3.connect(data / "store.sqlite3")) as store, store:
+        assert store.execute("UPDATE reads SET body = replace(body, 'was it said?', 'for no reason')").rowcount == 1
+
+
+@pytest.mark.parametrize("harm", [without_rows, altered])
+def test_an_audit_log_that_was_harmed_before_stays_so(harm: Callable[[Path], None], left: Path) -> None:
+    """The new head of the log is not made of what the table says: found at the first start, and whatever is recorded since."""
+    harm(left)
+    for reason in ("later", "after another start"):
+        with served(left) as running:
+            user = running.user
+            assert not ok(user.call(VERIFY, {})).body.get("intact")
+            running.wait_until_ready()
+            assert hits(ok(user.search("zebra", agentId="worker", reason=reason)))
+            assert user.reads()[0]["reason"] == reason
+            assert not ok(user.call(VERIFY, {})).body.get("intact")

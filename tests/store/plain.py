@@ -7,8 +7,22 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TypeAlias
 
-from aforesaid.model import Part, Reasoning, Source, Text, ToolCall, ToolResult
-from aforesaid_server.store import Append, Change, Forget, ForgetConversation, NewTurn, Put, StoredTurn
+from aforesaid.model import EMPTY_SCOPE, Part, Reasoning, Source, Text, ToolCall, ToolResult
+from aforesaid_server.store import (
+    Append,
+    Change,
+    Forget,
+    ForgetConversation,
+    NewRead,
+    NewTurn,
+    Put,
+    ReadHead,
+    ReadListing,
+    ReadRow,
+    Scope,
+    Store,
+    StoredTurn,
+)
 
 
 def said(
@@ -22,6 +36,12 @@ def said(
 def thought(text: str, turn_id: str = "", *, role: str = "user", at: int | None = None) -> NewTurn:
     """The same text, as reasoning."""
     return said(text, turn_id, role=role, at=at, parts=(Reasoning(text),))
+
+
+def record(store: Store, row: ReadRow, scope: Scope = EMPTY_SCOPE, targets: Sequence[tuple[str, int | None]] = ()) -> None:
+    """Keeps an audit record, with a head that ends at it."""
+    new = NewRead(row, ReadListing(scope, tuple(targets)), ReadHead(row.number, row.mac, b"proof"))
+    assert store.add_read(row.number, lambda _rows, _head: new) == new
 
 
 def plain_answers(turns: Sequence[StoredTurn]) -> dict[int, dict[int, str]]:

@@ -1,23 +1,19 @@
-"""What SQLite must be told and what it must not do: settings, locks, full disks, damaged files, many threads, two processes."""
+"""What SQLite must be told and what it must not do: settings, full disks, damaged files; see also test_together.py."""
 
 from __future__ import annotations
 
 import resource
 import signal
-import sqlite3
 import stat
-import threading
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from aforesaid.model import Text
 from aforesaid_server.errors import FailedPrecondition, Unavailable
-from aforesaid_server.store import AgentKey, Append, Put, Written
+from aforesaid_server.store import AgentKey, Append
 from aforesaid_server.store.sql import SqlStore, open_sqlite
 from tests.store.plain import said
 
@@ -91,33 +87,6 @@ def test_a_damaged_page_is_unavailable_and_no_empty_answer(opened: SqlStore, pat
         again.turns_from(written.conversation.pk, 0, 200)
 
 
-@contextmanager
-def locked_by_another(path: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        yield
-        other.execute("ROLLBACK")
-
-
-def test_locked_by_another_process(opened: SqlStore, path: Path) -> None:
-    opened.append(Append(ADA, "c", [said("one")]), now=1)
-    with locked_by_another(path):
-        assert opened.head() == 1
-        for attempt in _writes(opened):
-            _is_unavailable_and_silent(attempt)
-    assert opened.append(Append(ADA, "c", [said("two")]), now=2).conversation.turn_count == 2
-
-
-def _writes(store: SqlStore) -> list[Callable[[], object]]:
-    return [
-        lambda: store.append(Append(ADA, "c", [said(SECRET)]), now=2),
-        lambda: store.append_many([Append(ADA, "c", [said(SECRET)])], now=2),
-        lambda: store.write(Append(ADA, "c", [said(SECRET)]), expected_revision=None, now=2),
-        lambda: store.update_agent(ADA, name=SECRET),
-        lambda: store.delete(1, "c", now=2),
-    ]
-
-
 def _is_unavailable_and_silent(attempt: Callable[[], object]) -> None:
     with pytest.raises(Unavailable) as raised:
         attempt()
@@ -158,68 +127,3 @@ def test_no_connection_free(opened: SqlStore) -> None:
         for connection in with_all:
             connection.close()
     assert opened.head() == 0
-
-
-def test_readers_see_whole_writes_while_one_writes(opened: SqlStore) -> None:
-    """Offsets, lengths and counts of a conversation fit together in every read, though its first turns change all the time."""
-    first = opened.append(Append(ADA, "c", [said("x" * number, f"t{number}") for number in range(20)]), now=0)
-    pk, stop, faults = first.conversation.pk, threading.Event(), list[str]()
-    rounds = 60
-
-    def read() -> int:
-        count, after = 0, 0
-        while not stop.is_set() or not count:
-            turns = opened.turns_from(pk, 0, 1000)
-            offset = 0
-            for seq, turn in enumerate(turns):
-                text = turn.parts[0]
-                if (turn.seq, turn.content_offset) != (seq, offset) or text != Text("x" * turn.content_length):
-                    faults.append(f"turn {seq} stands at {turn.content_offset}, not {offset}")
-                offset += turn.content_length + 1
-            placed = opened.turns([turn.number for turn in turns])
-            if any((one.conversation.turn_count, one.conversation.revision) < (len(turns), 1) for one in placed.values()):
-                faults.append("a conversation has fewer turns than were read before")
-            log = opened.changes(after, 50)
-            if [change.number for change in log] != list(range(after + 1, after + 1 + len(log))):
-                faults.append(f"a gap in the log after {after}")
-            after = log[-1].number if log else 0
-            count += 1
-        return count
-
-    with ThreadPoolExecutor(4) as threads:
-        reading = [threads.submit(read) for _ in range(3)]
-        try:
-            for number in range(rounds):
-                changed = [said("x" * (number % 7 + k), f"t{k}") for k in range(3)]
-                opened.append(Append(ADA, "c", [*changed, said("x" * number)]), now=number)
-        finally:
-            stop.set()
-        assert all(each.result() for each in reading)
-    assert faults == []
-
-
-def test_many_writers(opened: SqlStore, path: Path) -> None:
-    """Two stores on one file, as two processes would have, and several threads on each: every write is there once, in one log."""
-    other = open_sqlite(path)
-    patient = open_sqlite(path)
-    each = 12
-
-    def write(number: int) -> list[Written]:
-        store = (patient, other)[number % 2]
-        return [
-            store.append(Append(AgentKey(f"agent {number % 3}", {"u": "v"}), "c", [said(f"{number} {k}")] * 2), now=k)
-            for k in range(each)
-        ]
-
-    with closing(other), closing(patient), ThreadPoolExecutor(6) as threads:
-        written = [one for many in threads.map(write, range(6)) for one in many]
-    log = opened.changes(0, 1000)
-    assert [change.number for change in log] == list(range(1, 6 * each * 2 + 1))
-    assert sorted(change.number for one in written for change in one.changes) == [change.number for change in log]
-    assert len(opened.list_agents({"u": "v"}, None, None, 10)) == 3
-    for talk, _ in opened.list_conversations({}, None, None, 10):
-        assert (talk.turn_count, talk.revision) == (4 * each, 2 * each)
-        turns = opened.turns_from(talk.pk, 0, 1000)
-        assert [turn.turn_id for turn in turns] == [f"c:{seq}" for seq in range(4 * each)]
-        assert sorted(turns, key=lambda turn: turn.number) == turns
-    assert all(isinstance(change, Put) and change.place for change in log)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import click
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import SettingsError
 
@@ -53,6 +54,8 @@ def shown(default: object) -> str:
 
 def _metavar(field: FieldInfo) -> str:
     """Returns what stands for the value of a setting in the help: its type when it is set, or what it may be."""
+    if field.annotation is SecretStr:
+        return "URL"
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
     return "|".join(kind.__name__.upper() if isinstance(kind, type) else str(kind) for kind in kinds)
 
@@ -62,9 +65,27 @@ def given_settings(flags: dict[str, Any]) -> Settings:
     return read_settings({name: value for name, value in flags.items() if value is not None and value != ()})
 
 
-def folder_of(data: Path | None) -> Path:
-    """Returns the data folder that a command works on: the one of its flag, else of the environment, else the default."""
-    return (Folder() if data is None else Folder(data=data)).data
+def folder_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the flags that say where the data lies, `data` and `store`."""
+    for name, field in reversed(Folder.model_fields.items()):
+        command = _option(name, field)(command)
+    return command
+
+
+def folder_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds these flags, and gives the command what they and the environment say, as `folder`."""
+
+    @wraps(command)
+    def given(*arguments: Any, data: str | None, store: str | None, **others: Any) -> None:
+        command(*arguments, folder=folder_of(data, store), **others)
+
+    return folder_flags(given)
+
+
+def folder_of(data: str | Path | None = None, store: str | None = None) -> Folder:
+    """Returns where the data lies that a command works on: as its flags say, else the environment, else the defaults."""
+    flags = {"data": data, "store": store}
+    return Folder(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
 
 
 def read_settings(given: dict[str, Any]) -> Settings:

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from aforesaid_server.commands import refuse
+from aforesaid_server.commands import folder_of, refuse
+from aforesaid_server.settings import Folder
 
 
 @click.command(short_help="Check a running service, or a data folder.")
@@ -21,7 +22,10 @@ from aforesaid_server.commands import refuse
 @click.option("--ca", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A file of certificates to trust.")
 @click.option("--wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long the service may take to be ready.")
 @click.option("--data", type=click.Path(path_type=Path), help="Check this data folder instead, which no server may use meanwhile.")
-def check(url: str | None, grpc: str | None, agent_id: str, ca: Path | None, wait: float, data: Path | None) -> None:
+@click.option("--store", metavar="URL", help="With --data: the PostgreSQL database of its store.  [AFORESAID_STORE; none]")
+def check(
+    url: str | None, grpc: str | None, agent_id: str, ca: Path | None, wait: float, data: Path | None, store: str | None
+) -> None:
     """Write a turn to a running service, find it, delete it; or check the data folder that --data names.
 
     The token of a user or service, where tokens are required, stands in AFORESAID_TOKEN. Each step is a line; the first that is
@@ -29,7 +33,7 @@ def check(url: str | None, grpc: str | None, agent_id: str, ca: Path | None, wai
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     if data is not None:
-        sys.exit(not _data(data))
+        sys.exit(not _data(folder_of(data, store)))
     address = url or "http://127.0.0.1:8787"
     _refuse_address(address)
     from aforesaid_server.checks.service import Target, check_service
@@ -49,15 +53,15 @@ def _refuse_address(url: str) -> None:
         refuse(f"url {url} is no address such as http://127.0.0.1:8787")
 
 
-def _data(folder: Path) -> bool:
-    if not folder.is_dir():
-        refuse(f"data folder {folder}: no such folder")
+def _data(folder: Folder) -> bool:
+    if not folder.data.is_dir():
+        refuse(f"data folder {folder.data}: no such folder")
     from aforesaid_server.checks.data import check_data
     from aforesaid_server.errors import StartError
     from aforesaid_server.folder import data_folder
 
     try:
-        with data_folder(folder):
+        with data_folder(folder.data):
             return check_data(folder, click.echo)
     except StartError as error:
         refuse(f"{error}; check the service with --url" if "another server" in str(error) else str(error))

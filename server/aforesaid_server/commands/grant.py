@@ -7,16 +7,14 @@ read of somebody else; the grants themselves are kept, with who gave and who too
 from __future__ import annotations
 
 import getpass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from aforesaid_server.access import joined
-from aforesaid_server.commands import refuse
+from aforesaid_server.commands import folder_flags, folder_options, refuse
 from aforesaid_server.commands.owner import (
     agent_named,
-    data_option,
     moment,
     now,
     opened,
@@ -29,6 +27,7 @@ from aforesaid_server.commands.owner import (
     tell_json,
     the_one,
 )
+from aforesaid_server.settings import Folder
 from aforesaid_server.store import NewGrant, Scope, Store, StoredAgent, StoredGrant
 
 LONGEST_TEXT = 1000
@@ -49,14 +48,14 @@ def _account() -> str:
 @click.option("--why", required=True, help="The reason, for whoever looks at the grants later.")
 @click.option("--by", help="Who grants it.  [the account that runs this]")
 @scope_option
-@data_option
-def grant(reader: str, target: str, until: str, why: str, by: str | None, pairs: tuple[str, ...], data: Path | None) -> None:
+@folder_options
+def grant(reader: str, target: str, until: str, why: str, by: str | None, pairs: tuple[str, ...], folder: Folder) -> None:
     """Let the agent READER read another agent of its scope for a time."""
     expires_at = moment("--until", until)
     for flag, text in (("--why", why), ("--by", by or "x")):
         if not (text.strip() and len(text) <= LONGEST_TEXT):
             refuse(f"{flag}: 1 to {LONGEST_TEXT} characters are wanted")
-    with opened(data) as (store, _):
+    with opened(folder) as (store, _):
         who, whom = _both(store, reader, target, scope_of(pairs))
         number = store.add_grant(NewGrant(who.pk, whom.pk, expires_at, why, by or _account()), now=now())
     tell(
@@ -80,22 +79,24 @@ def _both(store: Store, reader: str, target: str, scope: Scope) -> tuple[StoredA
 
 
 @click.group(invoke_without_command=True)
-@data_option
+@folder_flags
 @click.pass_context
-def grants(context: click.Context, data: Path | None) -> None:
+def grants(context: click.Context, data: str | None, store: str | None) -> None:
     """List and revoke grants; without a command, list them."""
     if context.invoked_subcommand is None:
-        context.invoke(list_, as_json=False, data=data)
-    elif data is not None:
-        refuse(f"--data: stands after {context.invoked_subcommand}")
+        context.invoke(list_, as_json=False, data=data, store=store)
+        return
+    for flag, value in (("--data", data), ("--store", store)):
+        if value is not None:
+            refuse(f"{flag}: stands after {context.invoked_subcommand}")
 
 
 @grants.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-@data_option
-def list_(as_json: bool, data: Path | None) -> None:
+@folder_options
+def list_(as_json: bool, folder: Folder) -> None:
     """List all grants, the newest first, those that have ended too."""
-    with opened(data) as (store, _):
+    with opened(folder) as (store, _):
         found = store.list_grants()
     if as_json:
         for one in found:
@@ -107,10 +108,10 @@ def list_(as_json: bool, data: Path | None) -> None:
 @grants.command()
 @click.argument("number", type=int)
 @click.option("--by", help="Who takes it back.  [the account that runs this]")
-@data_option
-def revoke(number: int, by: str | None, data: Path | None) -> None:
+@folder_options
+def revoke(number: int, by: str | None, folder: Folder) -> None:
     """Take the grant with this number back: the next read by it is refused."""
-    with opened(data) as (store, _):
+    with opened(folder) as (store, _):
         before = store.revoke_grant(number, now=now(), by=by or _account())
     if before is None:
         refuse(f"there is no grant {number}: `grants list` shows them")

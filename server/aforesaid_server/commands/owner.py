@@ -1,4 +1,4 @@
-"""What the commands on tokens and grants share: the data folder's store, open beside a server or without one, times and scopes.
+"""What the commands on tokens and grants share: the store, open beside a server or without one, times and scopes.
 
 They are for the owner of the data folder: whoever can write its files needs no other right.
 """
@@ -16,23 +16,15 @@ from typing import Any
 
 import click
 
-from aforesaid_server.commands import folder_of, in_one_line, refuse
-from aforesaid_server.errors import AforesaidError
-from aforesaid_server.folder import STORE
-from aforesaid_server.settings import Settings
+from aforesaid_server.commands import in_one_line, refuse
+from aforesaid_server.errors import AforesaidError, StartError
+from aforesaid_server.settings import Folder
 from aforesaid_server.store import Scope, Store, StoredAgent
 
 MOST_PAIRS, LONGEST_KEY, LONGEST_VALUE, LONGEST_ID = 16, 256, 1024, 512
 """As in the proto; bytes."""
 _SPAN = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def data_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the flag that names the data folder."""
-    field = Settings.model_fields["data"]
-    told = f"{field.description}  [AFORESAID_DATA; {field.default}]"
-    return click.option("--data", type=click.Path(path_type=Path), help=told)(command)
 
 
 def scope_option(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,27 +34,30 @@ def scope_option(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def opened(data: Path | None, *, create: bool = False) -> Iterator[tuple[Store, Path]]:
-    """Opens the store of a data folder, which a server may be serving; ends the program with what is wrong, if anything is.
+def opened(folder: Folder, *, create: bool = False) -> Iterator[tuple[Store, Path]]:
+    """Opens the store, which servers may be serving, and tells the data folder; ends the program if anything is wrong.
 
     `create` makes the folder and the store where there are none.
     """
     # Loads SQLAlchemy, a third of a second of it: not for --help.
-    from aforesaid_server.store.sql import open_sqlite
+    from aforesaid_server.store.opening import open_store
 
-    folder = folder_of(data)
     os.umask(0o077)
     try:
-        if create and not folder.exists():
-            folder.mkdir(mode=0o700, parents=True)
-            click.echo(f"made a new data folder: {folder}", err=True)
-        store = open_sqlite(folder / STORE, create=create)
+        if create and not folder.data.exists():
+            folder.data.mkdir(mode=0o700, parents=True)
+            click.echo(f"made a new data folder: {folder.data}", err=True)
+        store = open_store(folder, create=create)
     except OSError as error:
-        refuse(f"data folder {folder}: {os.strerror(error.errno or 0).lower()}")
+        refuse(f"data folder {folder.data}: {os.strerror(error.errno or 0).lower()}")
+    except StartError as error:
+        refuse(str(error))
     except AforesaidError as error:
         refuse(error.message)
     try:
-        yield store, folder
+        yield store, folder.data
+    except StartError as error:
+        refuse(str(error))
     except AforesaidError as error:
         refuse(error.message)
     finally:

@@ -5,15 +5,13 @@ What is made or revoked counts from the next call on: the server keeps no tokens
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from aforesaid_server.commands import refuse
+from aforesaid_server.commands import folder_options, refuse
 from aforesaid_server.commands.owner import (
     agent_named,
-    data_option,
     moment,
     now,
     opened,
@@ -25,7 +23,7 @@ from aforesaid_server.commands.owner import (
     tell,
     tell_json,
 )
-from aforesaid_server.keys import keys_in
+from aforesaid_server.settings import Folder
 from aforesaid_server.store import AgentKey, Scope, Store, StoredToken
 from aforesaid_server.tokens import Owner, Tokens
 
@@ -46,7 +44,7 @@ def token() -> None:
 @scope_option
 @click.option("--expires", metavar="SPAN|DATE", help=f"When it ends: 12h, 90d, 8w, or a date or time.  [{USUAL_SPAN}]")
 @click.option("--never", is_flag=True, help="It never ends.")
-@data_option
+@folder_options
 def new(
     agent_id: str | None,
     user: str | None,
@@ -55,12 +53,15 @@ def new(
     pairs: tuple[str, ...],
     expires: str | None,
     never: bool,
-    data: Path | None,
+    folder: Folder,
 ) -> None:
     """Make a token for an agent, a user or a service, and print it, this once.
 
     Standard output holds the token alone, standard error what it is good for.
     """
+    # As in `opened`: not for --help.
+    from aforesaid_server.store.opening import keys_of_deployment
+
     owner = [(kind, name) for kind, name in (("agent", agent_id), ("user", user), ("service", service)) if name is not None]
     if len(owner) != 1:
         refuse("name one of --agent, --user and --service")
@@ -68,11 +69,8 @@ def new(
     _check(kind, name, role, expires if never else None)
     expires_at = None if never else moment("--expires", expires or USUAL_SPAN)
     scope = scope_of(pairs)
-    with opened(data, create=True) as (store, folder):
-        try:
-            key = keys_in(folder / "secret").tokens
-        except (OSError, ValueError) as error:
-            refuse(f"data folder {folder}: {error}")
+    with opened(folder, create=True) as (store, path):
+        key = keys_of_deployment(path, store).tokens
         made = _agents(store, name, scope, role) if kind == "agent" else Owner(kind, None, name, scope)
         token_id, secret = Tokens(store, key).make(made, expires_at)
         kept = store.token(token_id)
@@ -102,10 +100,10 @@ def _agents(store: Store, agent_id: str, scope: Scope, role: str | None) -> Owne
 
 @token.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-@data_option
-def list_(as_json: bool, data: Path | None) -> None:
+@folder_options
+def list_(as_json: bool, folder: Folder) -> None:
     """List all tokens, the newest first: whose they are and until when, never the tokens themselves."""
-    with opened(data) as (store, _):
+    with opened(folder) as (store, _):
         found = store.list_tokens()
     if as_json:
         for one in found:
@@ -128,10 +126,10 @@ def list_(as_json: bool, data: Path | None) -> None:
 
 @token.command()
 @click.argument("token_id", metavar="ID")
-@data_option
-def revoke(token_id: str, data: Path | None) -> None:
+@folder_options
+def revoke(token_id: str, folder: Folder) -> None:
     """Revoke the token with this id (see `token list`): the next call with it is refused."""
-    with opened(data) as (store, _):
+    with opened(folder) as (store, _):
         before = store.revoke_token(token_id, now=now())
     if before is None:
         # Not what was given: it may be a whole token, and this goes to a terminal's history.

@@ -13,7 +13,7 @@ calls which its results answer were written, moved or went after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
@@ -81,6 +81,16 @@ class TurnInPlace:
     conversation: StoredConversation
     agent: StoredAgent
     answers: Answers = field(default_factory=lambda: NO_ANSWERS)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlace:
+    """Where a turn stands, without its text: its conversation, its place there, and how long the text is, in bytes."""
+
+    number: int
+    conversation_pk: int
+    seq: int
+    content_length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +186,36 @@ Change: TypeAlias = Put | Forget | ForgetConversation
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did, with the changes that it put into the log, in order (each `Put` with its turn in place)."""
+    """What a write did, with the changes that it put into the log, in order (each `Put` with its turn in place). `revised` tells
+    whether anything is other than before: the conversation has then a new revision.
+    """
 
     agent: StoredAgent
     conversation: StoredConversation
     turns: Sequence[WrittenTurn]
     changes: Sequence[Change]
+    revised: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Changes, from `first` to `last`, that an import made of one agent's turns."""
+
+    first: int
+    last: int
+    agent_pk: int = 0
+    scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of the log after some number, up to `head`: the changes that no import made, in order, and those that one made, told
+    as stretches.
+    """
+
+    head: int
+    changes: Sequence[Change]
+    imported: Sequence[Imported]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +236,30 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class ReadListing:
-    """What a record is found by: the pairs of its caller's scope, and the agents that it names."""
+    """What a record is found by: the pairs of its caller's scope, and the agents that it names: id, and pk where the caller sees
+    the agent.
+    """
 
     scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
     targets: tuple[tuple[str, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHead:
+    """How far the audit records go: the number and the `mac` of the last one, and a keyed hash of both; 0 before the first."""
+
+    count: int
+    mac: bytes
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewRead:
+    """A record to keep, what it is found by, and the head that it makes."""
+
+    row: ReadRow
+    listing: ReadListing
+    head: ReadHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +328,25 @@ class StoredGrant:
 
 
 class Store(Protocol):
-    """What the service asks of a database."""
+    """What the service asks of a database. `shared` tells whether other processes write too, as those of other nodes do."""
+
+    shared: bool
 
     # -- agents
 
     def agents_with_id(self, agent_id: str, scope: Scope) -> list[StoredAgent]:
         """Returns the agents of that id whose scope has every pair of `scope`, by pk."""
+        ...
+
+    def pks_with_ids(self, agent_ids: Collection[str], scope: Scope) -> frozenset[int] | None:
+        """Returns the pks of the agents that have one of these ids and whose scope has every pair of `scope`.
+
+        None stands for all agents of that scope, of which there may be very many: none of them has another id.
+        """
+        ...
+
+    def agent_in_scope(self, agent_id: str, scope: Scope) -> StoredAgent | None:
+        """Returns the agent of that id whose scope is exactly this one."""
         ...
 
     def agent(self, pk: int) -> StoredAgent | None:
@@ -326,6 +393,14 @@ class Store(Protocol):
         """
         ...
 
+    def cited(self, conversation_id: str, turn_id: str, scope: Scope, agents: frozenset[int] | None, agent_id: str) -> list[int]:
+        """Returns the numbers of the turns, two at most, that these ids name in conversations of agents whose scope has every pair
+        of `scope`; where there is a conversation of that id, be it tombstoned, in exactly `scope`, in those of that scope alone.
+
+        `agents` narrows to these agents, `agent_id` to those of that id; None and empty do not.
+        """
+        ...
+
     def has_turns(self, agents: frozenset[int]) -> bool:
         """Tells whether any of the agents has a turn."""
         ...
@@ -341,6 +416,14 @@ class Store(Protocol):
 
     def turns(self, numbers: Sequence[int]) -> dict[int, TurnInPlace]:
         """Returns the turns that have these numbers now, in one read; numbers that are gone are left out."""
+        ...
+
+    def places(self, numbers: Sequence[int]) -> list[TurnPlace]:
+        """Returns where the turns stand that have these numbers now, in no order; numbers that are gone are left out."""
+        ...
+
+    def places_from(self, conversation_pk: int, seq: int, limit: int) -> list[TurnPlace]:
+        """Returns where the turns of a conversation stand, in order from a seq on."""
         ...
 
     def turn(self, conversation_pk: int, turn_id: str) -> StoredTurn | None:
@@ -363,7 +446,7 @@ class Store(Protocol):
         ...
 
     def append_many(self, appends: Sequence[Append], *, now: int) -> list[Written | Tombstoned]:
-        """Does many appends in one transaction, one result each, in order."""
+        """Does many appends in one transaction, as an import does, one result each, in order."""
         ...
 
     def write(self, append: Append, *, expected_revision: int | None, now: int) -> Written:
@@ -387,21 +470,31 @@ class Store(Protocol):
         """Returns changes after a number, in order: up to `limit`, fewer where their turns are large, none only at the end."""
         ...
 
+    def tail(self, after: int, limit: int) -> Tail:
+        """Returns what stands in the log after a number, as of one moment: up to `limit` changes that are no import's, fewer where
+        their turns are large, one at least where there is one. Its head is that of the log unless it holds fewer than there are.
+        """
+        ...
+
     def pending(self, after: int) -> int:
         """Returns how many changes stand after a number."""
         ...
 
     # -- the audit table
 
-    def add_read(self, row: ReadRow, *, scope: Scope, targets: Sequence[tuple[str, int | None]]) -> None:
-        """Keeps a record. `scope` is the caller's, `targets` the agents read: id, and pk where the caller sees the agent.
+    def add_read(self, after: int, make: Callable[[Sequence[ReadRow], ReadHead], NewRead]) -> NewRead:
+        """Keeps the record, and the head, that are made of the records after a number and the head that is there; returns both.
 
-        Raises Unavailable where a record with that number is there already.
+        Nobody else adds one meanwhile. Raises Unavailable where a record with that number is there already.
         """
         ...
 
-    def last_read(self) -> ReadRow | None:
-        """Returns the last record."""
+    def last_read(self) -> tuple[ReadRow | None, ReadHead]:
+        """Returns the last record and the head, as of one moment."""
+        ...
+
+    def reads_after(self, number: int) -> Iterator[ReadRow]:
+        """Yields the records after a number, in order."""
         ...
 
     def reads(self, scope: Scope, target: tuple[str, int | None] | None, before: int | None, limit: int) -> list[ReadRow]:
@@ -417,6 +510,16 @@ class Store(Protocol):
 
     def listed_by(self, numbers: Sequence[int]) -> dict[int, ReadListing]:
         """Returns what each of these records is listed by; one that is listed by nothing is left out."""
+        ...
+
+    # -- whose store it is
+
+    def secret_check(self) -> bytes | None:
+        """Returns what was kept by `claim`."""
+        ...
+
+    def claim(self, check: bytes) -> bool:
+        """Keeps a keyed hash by which a deployment knows its store, if there is none yet; tells whether it is this one."""
         ...
 
     # -- tokens and grants

@@ -15,7 +15,7 @@ from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.errors import InvalidArgument, NotFound, PermissionDenied
 from aforesaid_server.store import AgentKey, Scope, StoredAgent
 from aforesaid_server.store.rows import AGENT, Values, agent_of, canonical, in_chunks, in_scope, scope_digest, scope_of, with_agents
-from aforesaid_server.store.tables import agents, conversations, scope_pairs, scopes
+from aforesaid_server.store.tables import agents, conversations, scope_pairs, scopes, turns
 
 DEFAULT_ROLE = "implementer"
 
@@ -33,6 +33,9 @@ _FAMILY = select(_DOWN.c.pk, scopes.c.pairs).join(scopes, _DOWN.c.scope_pk == sc
 _UP = select(agents.c.pk, agents.c.parent_pk).where(agents.c.pk == bindparam("agent")).cte("ancestors", recursive=True)
 _UP = _UP.union(select(agents.c.pk, agents.c.parent_pk).join(_UP, agents.c.pk == _UP.c.parent_pk))
 _ANCESTORS = select(_UP.c.pk)
+_OF_AGENTS = agents.join(scopes, agents.c.scope_pk == scopes.c.pk).join(conversations, conversations.c.agent_pk == agents.c.pk)
+_NAMED = select(conversations.c.pk).select_from(_OF_AGENTS)
+_CITED = select(turns.c.number).select_from(_OF_AGENTS.join(turns, turns.c.conversation_pk == conversations.c.pk))
 _ANY_CONVERSATION = select(conversations.c.pk).where(conversations.c.agent_pk == bindparam("agent")).limit(1)
 
 
@@ -79,6 +82,39 @@ def list_agents(
         found = found.where(tuple_(agents.c.agent_id, agents.c.pk) > after)
     rows = connection.execute(found.order_by(agents.c.agent_id, agents.c.pk).limit(limit))
     return [agent_of(row) for row in rows]
+
+
+def pks_with_ids(connection: Connection, ids: Iterable[str], scope: Scope) -> frozenset[int] | None:
+    """Returns the pks of the agents that have one of these ids and whose scope has every pair of `scope`; None for all of them."""
+    found = select(agents.c.pk).where(*in_scope(scope))
+    wanted = sorted(set(ids))
+    chunks = list(in_chunks(wanted))
+    # Less and greater are looked up in the index of ids; to be none of some goes through all agents.
+    column = agents.c.agent_id
+    other = [(column < wanted[0]) | (column > wanted[0])] if len(wanted) == 1 else [column.not_in(some) for some in chunks]
+    if connection.execute(found.where(*other).limit(1)).first() is None:
+        return None
+    return frozenset(pk for some in chunks for pk in connection.execute(found.where(agents.c.agent_id.in_(some))).scalars())
+
+
+def cited(
+    connection: Connection,
+    conversation_id: str,
+    turn_id: str,
+    scope: Scope,
+    pieces: Sequence[Sequence[int] | None],
+    agent_id: str,
+) -> list[int]:
+    """Returns the numbers of the turns, two at most, that these ids name: in exactly the scope, if a conversation of that id is or
+    was there, else in any that has its pairs. `pieces` hold the pks of the agents that are looked at, or one None for all.
+    """
+    named = [conversations.c.conversation_id == conversation_id, *([agents.c.agent_id == agent_id] if agent_id else [])]
+    whose = [[] if some is None else [agents.c.pk.in_(some)] for some in pieces]
+    exactly = [scopes.c.digest == scope_digest(scope)]
+    there = any(connection.execute(_NAMED.where(*named, *exactly, *these).limit(1)).first() for these in whose)
+    within = exactly if there else in_scope(scope)
+    found = _CITED.where(turns.c.turn_id == turn_id, *named, *within).limit(2)
+    return [number for these in whose for number in connection.execute(found.where(*these)).scalars()][:2]
 
 
 def find_or_make(connection: Connection, key: AgentKey) -> StoredAgent:

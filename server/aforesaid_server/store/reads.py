@@ -1,4 +1,6 @@
-"""The audit records as rows. What a record says and how it is chained is `audit.py`'s; here it is a number, a text and a hash."""
+"""The audit records as rows, and their head. What a record says and how it is chained is `audit.py`'s; here it is a number, a text
+and a hash.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,37 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, select, true
 
-from aforesaid_server.store import ReadListing, ReadRow, Scope
-from aforesaid_server.store.tables import read_scopes, read_targets, reads
+from aforesaid_server.store import NewRead, ReadHead, ReadListing, ReadRow, Scope
+from aforesaid_server.store.tables import audit_head, read_scopes, read_targets, reads
 
 _READS: Select[Any] = select(reads.c.number, reads.c.body, reads.c.mac)
 
 
-def add_read(connection: Connection, row: ReadRow, scope: Scope, targets: Sequence[tuple[str, int | None]]) -> None:
-    """Inserts a record with the pairs of its caller's scope and the agents that it names."""
-    connection.execute(reads.insert(), {"number": row.number, "body": row.body, "mac": row.mac})
-    if targets:
+_HEAD = select(audit_head.c.count, audit_head.c.mac, audit_head.c.proof)
+_NOTHING = ReadHead(0, bytes(32), b"")
+
+
+def add_read(connection: Connection, new: NewRead) -> None:
+    """Inserts a record with the pairs of its caller's scope and the agents that it names, and moves the head."""
+    number, listing = new.row.number, new.listing
+    connection.execute(reads.insert(), {"number": number, "body": new.row.body, "mac": new.row.mac})
+    if listing.targets:
         named = [
-            {"number": row.number, "place": place, "agent_id": agent_id, "agent_pk": agent_pk}
-            for place, (agent_id, agent_pk) in enumerate(targets)
+            {"number": number, "place": place, "agent_id": agent_id, "agent_pk": agent_pk}
+            for place, (agent_id, agent_pk) in enumerate(listing.targets)
         ]
         connection.execute(read_targets.insert(), named)
-    if scope:
-        connection.execute(read_scopes.insert(), [{"key": k, "value": v, "number": row.number} for k, v in scope.items()])
+    if listing.scope:
+        connection.execute(read_scopes.insert(), [{"key": k, "value": v, "number": number} for k, v in listing.scope.items()])
+    head = {"count": new.head.count, "mac": new.head.mac, "proof": new.head.proof}
+    if not connection.execute(audit_head.update(), head).rowcount:  # somebody removed it
+        connection.execute(audit_head.insert(), {"only": 1} | head)
+
+
+def read_head(connection: Connection) -> ReadHead:
+    """Returns the head."""
+    row = connection.execute(_HEAD).first()
+    return ReadHead(*row) if row else _NOTHING
 
 
 def last_read(connection: Connection) -> ReadRow | None:
@@ -79,7 +95,7 @@ def listed_by(connection: Connection, numbers: Sequence[int]) -> dict[int, ReadL
     return {number: ReadListing(scopes.get(number, {}), tuple(targets.get(number, ()))) for number in {*scopes, *targets}}
 
 
-def reads_after(connection: Connection, number: int, limit: int) -> list[ReadRow]:
+def reads_after(connection: Connection, number: int, limit: int | None = None) -> list[ReadRow]:
     """Returns records after a number, in order."""
     found = _READS.where(reads.c.number > number).order_by(reads.c.number).limit(limit)
     return [ReadRow(*row) for row in connection.execute(found)]

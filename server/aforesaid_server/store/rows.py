@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar, assert_never
 from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, func, select
 
 from aforesaid.model import EMPTY_SCOPE, File, Part, Reasoning, Source, Text, ToolCall, ToolResult
-from aforesaid_server.store import Scope, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
+from aforesaid_server.store import Scope, StoredAgent, StoredConversation, StoredTurn, TurnInPlace, TurnPlace
 from aforesaid_server.store.tables import agents, conversations, parts, scope_pairs, scopes, turns
 
 Values: TypeAlias = dict[str, Any]
@@ -253,6 +253,26 @@ _TURNS_BY_NUMBER = _IN_PLACE.where(turns.c.number.in_(bindparam("numbers", expan
 _PARTS_BY_NUMBER = (
     select(*PART).where(parts.c.turn_number.in_(bindparam("numbers", expanding=True))).order_by(parts.c.turn_number, parts.c.place)
 )
+
+_PLACE = select(turns.c.number, turns.c.conversation_pk, turns.c.seq, turns.c.content_length)
+_PLACES_BY_NUMBER = _PLACE.where(turns.c.number.in_(bindparam("numbers", expanding=True)))
+_PLACES_FROM = (
+    _PLACE.where(turns.c.conversation_pk == bindparam("conversation"), turns.c.seq >= bindparam("first"))
+    .order_by(turns.c.seq)
+    .limit(bindparam("limit"))
+)
+
+
+def places_by_number(connection: Connection, numbers: Sequence[int]) -> list[TurnPlace]:
+    """Returns where the turns stand that have these numbers now, in no order."""
+    rows = (row for some in in_chunks(numbers) for row in connection.execute(_PLACES_BY_NUMBER, {"numbers": some}))
+    return [TurnPlace(*row) for row in rows]
+
+
+def places_from(connection: Connection, conversation_pk: int, first: int, limit: int) -> list[TurnPlace]:
+    """Returns where the turns of a conversation stand, in order from a seq on."""
+    these = {"conversation": conversation_pk, "first": first, "limit": limit}
+    return [TurnPlace(*row) for row in connection.execute(_PLACES_FROM, these)]
 
 
 def turns_by_id(connection: Connection, conversation_pk: int, ids: Sequence[str]) -> list[StoredTurn]:

@@ -7,7 +7,7 @@ those of others at the database's. What a write makes of turns is decided in `pl
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,9 @@ from aforesaid_server.store import (
     Append,
     Change,
     NewGrant,
+    NewRead,
     NewToken,
+    ReadHead,
     ReadListing,
     ReadRow,
     Scope,
@@ -32,15 +34,26 @@ from aforesaid_server.store import (
     StoredGrant,
     StoredToken,
     StoredTurn,
+    Tail,
     Tombstoned,
     TurnInPlace,
+    TurnPlace,
     Written,
 )
-from aforesaid_server.store.agents import agent_by_pk, agents_with_id, family, list_agents, update_agent
+from aforesaid_server.store.agents import (
+    agent_by_pk,
+    agent_in_scope,
+    agents_with_id,
+    cited,
+    family,
+    list_agents,
+    pks_with_ids,
+    update_agent,
+)
 from aforesaid_server.store.answers import with_answers
 from aforesaid_server.store.changelog import changes_after, head
 from aforesaid_server.store.migrations import upgrade
-from aforesaid_server.store.reads import add_read, last_read, listed_by, reads_after, reads_before
+from aforesaid_server.store.reads import add_read, last_read, listed_by, read_head, reads_after, reads_before
 from aforesaid_server.store.rows import (
     AGENT,
     CONVERSATION,
@@ -48,13 +61,16 @@ from aforesaid_server.store.rows import (
     conversation_of,
     in_chunks,
     in_scope,
+    places_by_number,
+    places_from,
     turns_by_id,
     turns_by_number,
     turns_by_seq,
     with_agents,
 )
-from aforesaid_server.store.sqlite import reading_engine, writing_engine
-from aforesaid_server.store.tables import agents, conversations, turns
+from aforesaid_server.store.sqlite import InMemory, reading_engine, writing_engine
+from aforesaid_server.store.tables import agents, conversations, deployment, turns
+from aforesaid_server.store.tail import tail_after
 from aforesaid_server.store.tokens import (
     add_grant,
     add_token,
@@ -99,10 +115,24 @@ def open_sqlite(path: Path, *, create: bool = True, patience: float = PATIENCE) 
     return store
 
 
-class SqlStore(Store):
-    """A store over two engines on one database: one for reading, one for writing."""
+def open_in_memory(*, patience: float = PATIENCE) -> SqlStore:
+    """Opens an empty store that is gone when it is closed."""
+    memory = InMemory()
+    store = SqlStore(reading_engine(memory, patience=patience), writing_engine(memory, patience=patience))
+    try:
+        # The writer's connection stays open from here on, and with it the database.
+        store.migrate()
+    except BaseException:
+        store.close()
+        raise
+    return store
 
-    def __init__(self, reading: Engine, writing: Engine) -> None:
+
+class SqlStore(Store):
+    """A store over two engines on one database: one for reading, one for writing. `shared` as in the port."""
+
+    def __init__(self, reading: Engine, writing: Engine, *, shared: bool = False) -> None:
+        self.shared = shared
         self._reading = reading
         self._writing = writing
         self._one_writer = threading.Lock()
@@ -118,6 +148,16 @@ class SqlStore(Store):
         """Returns the agents of that id in the scope."""
         with self._read() as connection:
             return agents_with_id(connection, agent_id, scope)
+
+    def pks_with_ids(self, agent_ids: Collection[str], scope: Scope) -> frozenset[int] | None:
+        """Returns the pks of the agents of these ids in the scope."""
+        with self._read() as connection:
+            return pks_with_ids(connection, agent_ids, scope)
+
+    def agent_in_scope(self, agent_id: str, scope: Scope) -> StoredAgent | None:
+        """Returns the agent of that id with exactly this scope."""
+        with self._read() as connection:
+            return agent_in_scope(connection, agent_id, scope)
 
     def agent(self, pk: int) -> StoredAgent | None:
         """Returns an agent."""
@@ -164,6 +204,11 @@ class SqlStore(Store):
             found = [pk for some in _pieces(agents) for pk in _conversations_with_id(connection, conversation_id, scope, some)]
         return sorted(found)
 
+    def cited(self, conversation_id: str, turn_id: str, scope: Scope, agents: frozenset[int] | None, agent_id: str) -> list[int]:
+        """Returns the numbers of the turns, two at most, that these ids name in the scope."""
+        with self._read() as connection:
+            return cited(connection, conversation_id, turn_id, scope, list(_pieces(agents)), agent_id)
+
     def has_turns(self, agents: frozenset[int]) -> bool:
         """Tells whether any of the agents has a turn."""
         with self._read() as connection:
@@ -182,6 +227,16 @@ class SqlStore(Store):
         with self._read() as connection:
             placed = turns_by_number(connection, numbers)
             return dict(zip(placed, with_answers(connection, placed.values()), strict=True))
+
+    def places(self, numbers: Sequence[int]) -> list[TurnPlace]:
+        """Returns where the turns stand that have these numbers now."""
+        with self._read() as connection:
+            return places_by_number(connection, numbers)
+
+    def places_from(self, conversation_pk: int, seq: int, limit: int) -> list[TurnPlace]:
+        """Returns where the turns of a conversation stand, in order from a seq on."""
+        with self._read() as connection:
+            return places_from(connection, conversation_pk, seq, limit)
 
     def turn(self, conversation_pk: int, turn_id: str) -> StoredTurn | None:
         """Returns a turn by its id."""
@@ -214,7 +269,7 @@ class SqlStore(Store):
     def append_many(self, appends: Sequence[Append], *, now: int) -> list[Written | Tombstoned]:
         """Appends turns to many conversations in one transaction."""
         with self._write() as connection:
-            return Transaction(connection, now).append(appends)
+            return Transaction(connection, now, bulk=True).append(appends)
 
     def write(self, append: Append, *, expected_revision: int | None, now: int) -> Written:
         """Writes a whole conversation."""
@@ -238,24 +293,31 @@ class SqlStore(Store):
         with self._read() as connection:
             return changes_after(connection, after, limit)
 
+    def tail(self, after: int, limit: int) -> Tail:
+        """Returns what stands in the log after a number, imports told as stretches."""
+        with self._read() as connection:
+            return tail_after(connection, after, limit)
+
     def pending(self, after: int) -> int:
         """Returns how many changes stand after a number; the log has no gaps."""
         return max(self.head() - after, 0)
 
     # -- the audit table
 
-    def add_read(self, row: ReadRow, *, scope: Scope, targets: Sequence[tuple[str, int | None]]) -> None:
-        """Keeps an audit record."""
+    def add_read(self, after: int, make: Callable[[Sequence[ReadRow], ReadHead], NewRead]) -> NewRead:
+        """Keeps the audit record that is made of those after a number and of the head."""
         with self._write() as connection:
+            new = make(reads_after(connection, after), read_head(connection))
             try:
-                add_read(connection, row, scope, targets)
+                add_read(connection, new)
             except IntegrityError as error:
-                raise Unavailable(f"the audit log cannot take record {row.number}") from error
+                raise Unavailable(f"the audit log cannot take record {new.row.number}") from error
+            return new
 
-    def last_read(self) -> ReadRow | None:
-        """Returns the last audit record."""
+    def last_read(self) -> tuple[ReadRow | None, ReadHead]:
+        """Returns the last audit record and the head."""
         with self._read() as connection:
-            return last_read(connection)
+            return last_read(connection), read_head(connection)
 
     def reads(self, scope: Scope, target: tuple[str, int | None] | None, before: int | None, limit: int) -> list[ReadRow]:
         """Returns audit records, newest first."""
@@ -268,15 +330,33 @@ class SqlStore(Store):
             return listed_by(connection, numbers)
 
     def all_reads(self) -> Iterator[ReadRow]:
-        """Yields all audit records, some at a time, each piece by a transaction of its own."""
-        last = _BEFORE_ALL
+        """Yields all audit records."""
+        return self.reads_after(_BEFORE_ALL)
+
+    def reads_after(self, number: int) -> Iterator[ReadRow]:
+        """Yields the audit records after a number, some at a time, each piece by a transaction of its own."""
         while True:
             with self._read() as connection:
-                rows = reads_after(connection, last, _READS_AT_ONCE)
+                rows = reads_after(connection, number, _READS_AT_ONCE)
             if not rows:
                 return
             yield from rows
-            last = rows[-1].number
+            number = rows[-1].number
+
+    # -- whose store it is
+
+    def secret_check(self) -> bytes | None:
+        """Returns the keyed hash by which a deployment knows its store."""
+        with self._read() as connection:
+            return connection.execute(_SECRET_CHECK).scalar()
+
+    def claim(self, check: bytes) -> bool:
+        """Keeps that hash if there is none yet; tells whether it is this one."""
+        with self._write() as connection:
+            kept = connection.execute(_SECRET_CHECK).scalar()
+            if kept is None:
+                connection.execute(deployment.insert(), {"only": 1, "secret_check": check})
+            return kept in (None, check)
 
     # -- tokens and grants
 
@@ -352,6 +432,7 @@ def _translated() -> Iterator[None]:
 
 
 _BEFORE_ALL = -(2**63)
+_SECRET_CHECK = select(deployment.c.secret_check)
 
 _CONVERSATION = select(*CONVERSATION).where(
     conversations.c.agent_pk == bindparam("agent"),

@@ -8,11 +8,14 @@ survive a loss of power, at the price of one fsync.
 
 A file that was removed or replaced under an open connection goes on to take writes, which nobody finds after the next start. So
 each transaction looks first, in 2 us, whether the path still leads to the file that was opened.
+
+A database in memory has no such log: there a writer waits for the readers to end, and they for it.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
 
@@ -24,7 +27,14 @@ READERS = 8  # connections kept; the others are opened when all are busy and clo
 MORE_READERS = 56
 
 
-def reading_engine(path: Path, *, patience: float) -> Engine:
+class InMemory:
+    """The name of a database in memory, which is there while a connection to it is open."""
+
+    def __init__(self) -> None:
+        self.url = URL.create("sqlite+pysqlite", database=f"file:/{secrets.token_hex(16)}", query={"vfs": "memdb", "uri": "true"})
+
+
+def reading_engine(path: Path | InMemory, *, patience: float) -> Engine:
     """Returns the engine of the readers. `patience` is how many seconds a caller waits for a connection or a lock."""
     engine = _engine(path, patience, READERS, MORE_READERS)
 
@@ -32,19 +42,27 @@ def reading_engine(path: Path, *, patience: float) -> Engine:
     def _only_read(connection: DriverConnection, _: object) -> None:
         connection.execute("PRAGMA query_only = ON")
 
-    file = Opened(path)
+    file = None if isinstance(path, InMemory) else Opened(path)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        file.check()
+        if file is not None:
+            file.check()
         connection.exec_driver_sql("BEGIN")
 
     return engine
 
 
-def writing_engine(path: Path, *, patience: float) -> Engine:
+def writing_engine(path: Path | InMemory, *, patience: float) -> Engine:
     """Returns the engine of the writer, with one connection; a transaction holds the file's write lock from its first statement."""
     engine = _engine(path, patience, 1, 0)
+    if isinstance(path, InMemory):
+
+        @event.listens_for(engine, "begin")
+        def _begin_in_memory(connection: Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
     file, log = Opened(path), Opened(path.with_name(f"{path.name}-wal"))
 
     @event.listens_for(engine, "connect")
@@ -83,9 +101,9 @@ class Opened:
             raise Unavailable(f"the store's file {self._path.name} was replaced: stop the service first")
 
 
-def _engine(path: Path, patience: float, size: int, more: int) -> Engine:
+def _engine(path: Path | InMemory, patience: float, size: int, more: int) -> Engine:
     engine = create_engine(
-        URL.create("sqlite+pysqlite", database=str(path)),
+        path.url if isinstance(path, InMemory) else URL.create("sqlite+pysqlite", database=str(path)),
         poolclass=QueuePool,
         pool_size=size,
         max_overflow=more,

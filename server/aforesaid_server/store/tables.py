@@ -6,6 +6,8 @@
                      └── turns ── parts     the text stands in parts alone; a turn knows the length and the digest of its text
     changes, log                            what happened to turns, and how far the numbers have gone
     reads ── read_targets, read_scopes
+    audit_head                              how far the records go
+    deployment                              by what processes that share a store know each other
     tokens, grants                          who may call, and who may read whom beyond its role; revoked ones stay
 
 A turn's key is its number: the place in the log of the change that wrote its present text. Ids and texts are compared byte by byte
@@ -29,8 +31,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
+
+from aforesaid_server.store.escaped import EscapedText
 
 metadata = MetaData(
     naming_convention={
@@ -43,7 +48,7 @@ metadata = MetaData(
 )
 
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")  # SQLite takes only INTEGER as the row's own key; it holds 64 bits there
-WORDS = Text().with_variant(Text(collation="C"), "postgresql")  # compared as bytes, as SQLite does
+WORDS = Text().with_variant(EscapedText(), "postgresql")  # any character, compared as bytes, as SQLite does
 
 # A caller's scope is an AND of pairs. Over scopes, of which there are few, it costs little whichever pair is the rare one.
 scopes = Table(
@@ -140,6 +145,7 @@ changes = Table(
     Column("conversation_pk", NUMBER, ForeignKey("conversations.pk"), nullable=False),
     Column("turn_number", NUMBER, nullable=False),
     Column("replaces", NUMBER, nullable=False),
+    Column("bulk", Boolean, nullable=False, server_default=false()),  # made by an import
 )
 
 log = Table(
@@ -147,7 +153,7 @@ log = Table(
     metadata,
     Column("only", Integer, primary_key=True, autoincrement=False),
     Column("head", NUMBER, nullable=False),
-    CheckConstraint("only = 1", name="one_row"),
+    CheckConstraint('"only" = 1', name="one_row"),
 )
 
 reads = Table(
@@ -176,6 +182,27 @@ read_scopes = Table(
     Column("value", WORDS, primary_key=True),
     Column("number", NUMBER, ForeignKey("reads.number"), primary_key=True),
     sqlite_with_rowid=False,
+)
+
+# How far the records go: the number and the MAC of the last one. Without the deployment's key nobody can make a proof of both. It
+# stands at 0 until the first record.
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    Column("count", NUMBER, nullable=False),
+    Column("mac", LargeBinary, nullable=False),
+    Column("proof", LargeBinary, nullable=False),
+    CheckConstraint('"only" = 1', name="one_row"),
+)
+
+# A keyed hash of nothing in particular, by which a process learns whether its secret is that of the others.
+deployment = Table(
+    "deployment",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    Column("secret_check", LargeBinary(32), nullable=False),
+    CheckConstraint('"only" = 1', name="one_row"),
 )
 
 # A bearer token is found by its id, which is no secret; of the rest only a keyed hash is kept.

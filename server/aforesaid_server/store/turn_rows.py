@@ -33,10 +33,11 @@ _DROP_ALL = turns.delete().where(turns.c.conversation_pk == bindparam("conversat
 
 
 class TurnRows:
-    """What waits, on the connection of the transaction that it belongs to."""
+    """What waits, on the connection of the transaction that it belongs to; `bulk` if that is an import's."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, bulk: bool = False) -> None:
         self._connection = connection
+        self._bulk = bulk
         self._turns: list[Values] = []
         self._parts: list[Values] = []
         self._changes: list[Values] = []
@@ -48,7 +49,7 @@ class TurnRows:
 
     def log(self, happened: Iterable[Change], conversation_pk: int) -> None:
         """Lines up changes of a conversation."""
-        self._changes += [row_of_change(change, conversation_pk) for change in happened]
+        self._changes += [row_of_change(change, conversation_pk, bulk=self._bulk) for change in happened]
 
     def flush(self) -> None:
         """Sends out the rows that wait."""

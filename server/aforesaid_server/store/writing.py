@@ -81,16 +81,16 @@ class _Talk:
 
 
 class Transaction:
-    """The appends, the write or the delete of one transaction, on its connection, at the time `now`."""
+    """The appends, the write or the delete of one transaction, on its connection, at the time `now`, as `bulk` or not."""
 
-    def __init__(self, connection: Connection, now: int) -> None:
+    def __init__(self, connection: Connection, now: int, *, bulk: bool = False) -> None:
         self._connection = connection
         self._now = now
         self._began = self._head = take_head(connection)
         self._agents: dict[int | tuple[str, str], StoredAgent] = {}
         self._talks: dict[tuple[int, str], _Talk] = {}
         self._changed: dict[int, _Talk] = {}
-        self._rows = TurnRows(connection)
+        self._rows = TurnRows(connection, bulk=bulk)
 
     # -- the three writes
 
@@ -211,7 +211,8 @@ class Transaction:
         forgotten = [Forget(self._next(), turn.number) for turn in dropped]
         steps = self._plan(talk, source).write(append.turns, named)
         same = (title, source) == (talk.stored.title, talk.stored.source) and all(step.old == step.new for step in steps)
-        if not (same and talk.stored.revision and not dropped):
+        revised = not (same and talk.stored.revision and not dropped)
+        if revised:
             length = sum(step.new.content_length + 1 for step in steps)
             self._revise(talk, title=title, source=source, turn_count=len(steps), content_length=length)
         kept = [(step.old, step.new, step.logged) for step in steps if step.old is not None]
@@ -220,7 +221,7 @@ class Transaction:
         self._rows.rewrite([entry for entry in kept if entry[2]])
         for turn in dropped:
             del talk.known[turn.turn_id]
-        return self._settle(talk, forgotten, steps, dropped)
+        return replace(self._settle(talk, forgotten, steps, dropped), revised=revised)
 
     def _plan(self, talk: _Talk, source: Source) -> Plan:
         """Returns the plan of one write. An index holds the project with each turn: where it changes, all are put again."""

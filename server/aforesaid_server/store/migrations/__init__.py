@@ -31,6 +31,11 @@ def newest() -> str:
     return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
+def made(connection: Connection) -> bool:
+    """Tells whether the tables of a store are there, of whatever revision."""
+    return bool(MigrationContext.configure(connection).get_current_heads())
+
+
 def upgrade(connection: Connection) -> None:
     """Brings the tables to the newest revision, inside the transaction of the connection.
 

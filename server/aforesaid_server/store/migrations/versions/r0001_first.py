@@ -128,7 +128,7 @@ def upgrade() -> None:
         Column("only", Integer, autoincrement=False, nullable=False),
         Column("head", NUMBER, nullable=False),
         PrimaryKeyConstraint("only", name=op.f("pk_log")),
-        CheckConstraint("only = 1", name=op.f("ck_log_one_row")),
+        CheckConstraint('"only" = 1', name=op.f("ck_log_one_row")),
     )
     op.bulk_insert(log, [{"only": 1, "head": 0}])
     op.create_table(
