@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from aforesaid_server.index import Found, Lists, Reach
+from aforesaid_server.index import Candidate, Found, Lists, Reach
 from aforesaid_server.query.judge import Question
-from tests.conformance.worlds import Asked, World
+from aforesaid_server.text.transcript import fold_letters
+from tests.conformance.worlds import DOCUMENTS, Asked, World
 
 LookUp = Callable[[Question, Reach, Found | None, int], list[Found]]
 
@@ -44,11 +45,45 @@ def some(lists: Lists, question: Question, reach: Reach, alive: Collection[int] 
     return found[0], found[1]
 
 
+def candidates(lists: Lists, letters: str, reach: Reach, limit: int) -> list[Candidate]:
+    """Turns the pages of the turns that may hold some letters to the end: each goes on below the one before, by whole conversations
+    and with no more of them than give so many turns.
+    """
+    found: list[Candidate] = []
+    after = None
+    while page := lists.holding(letters, reach, after, limit):
+        pks = [one.conversation_pk for one in page]
+        assert after is None or pks[0] < after
+        assert len([pk for pk in pks if pk != pks[-1]]) < limit, "the last conversation was not needed"
+        found += page
+        after = pks[-1]
+    assert found == sorted(found, key=lambda one: (-one.conversation_pk, one.number))
+    assert len({one.number for one in found}) == len(found)
+    return found
+
+
+def holds(judge: Lists, other: Lists, ask: Asked, world: World, *, dead: bool) -> None:
+    """Sees that an engine leaves out no turn that holds some letters, and gives none that is not looked at."""
+    reach = ask.reach(world)
+    found = candidates(other, ask.letters, reach, ask.limit)
+    assert candidates(other, ask.letters, reach, 1_000) == found, ask
+    numbers = {one.number for one in found if not dead or one.number in world.truth}
+    looked_at = {one.number for one in candidates(judge, "", reach, 1_000)}
+    truth = {
+        number
+        for number, place in world.truth.items()
+        for text in DOCUMENTS.literal_of(place, own_searches=reach.own_searches, kinds=reach.kinds).texts
+        if number in looked_at and ask.letters in fold_letters(text)
+    }
+    assert truth <= numbers <= looked_at, ask
+
+
 def same(judge: Lists, other: Lists, asked: Iterable[Asked], world: World, *, dead: bool = False) -> None:
     """Asks two engines the same; with `dead`, the other one may still know turns that are gone."""
     alive = frozenset(world.truth) if dead else None
     for ask in asked:
         question, reach = ask.question(), ask.reach(world)
+        holds(judge, other, ask, world, dead=dead)
         if question is None:
             continue
         matches = judge.matches(question, reach, None, 1_000)

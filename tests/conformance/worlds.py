@@ -13,19 +13,19 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from aforesaid.model import Part, Source, Text, ToolCall, ToolResult
+from aforesaid.model import File, Part, Reasoning, Source, Text, ToolCall, ToolResult
 from aforesaid_server.errors import InvalidArgument
 from aforesaid_server.index import Batch, Document, Reach
 from aforesaid_server.index.document import Brought, Documents, brought_by, lasting
 from aforesaid_server.query.judge import Question
 from aforesaid_server.query.parse import parse
 from aforesaid_server.store import Change, Forget, ForgetConversation, Put, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
-from aforesaid_server.text.transcript import Searched
+from aforesaid_server.text.transcript import NO_KIND, Kind, Searched, fold_letters
 from aforesaid_server.text.words import Analyser
 from tests.store.plain import plain_answers
 
 ENGLISH = Analyser()
-DOCUMENTS = Documents(ENGLISH, Searched())
+DOCUMENTS = Documents(ENGLISH, Searched(reasoning=True))
 
 # What is said, and what is asked for; a world is of one or two of them, so that words come together.
 THEMES: list[tuple[list[str], list[str]]] = [
@@ -130,7 +130,7 @@ THEMES: list[tuple[list[str], list[str]]] = [
     ),
 ]
 LENGTHS = [1, 7, 7, 7, 500, 262_142, 262_143, 262_144, 10**7]
-ROLES = ["user", "assistant", "tool"]
+ROLES = ["user", "assistant", "tool", "user", "assistant", "tool", "system"]
 PROJECTS = ["", "/srv/shop", "/srv"]
 TEAMS = ["", "a", "b"]
 # The first and the last time that a turn may have, and some that several have.
@@ -214,7 +214,8 @@ def _mostly_text(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Part,
     """One text, or some parts with calls and results among them."""
     names, ids = st.sampled_from(TOOLS), st.sampled_from(CALL_IDS)
     text = st.builds(Text, texts)
-    part = st.one_of(text, st.builds(ToolCall, names, texts, ids), st.builds(ToolResult, texts, ids))
+    rest = [st.builds(kind, texts) for kind in (Reasoning, lambda name: File("", name))]
+    part = st.one_of(text, st.builds(ToolCall, names, texts, ids), st.builds(ToolResult, texts, ids, st.booleans()), *rest)
     parts = st.lists(part, min_size=1, max_size=5).map(tuple)
     return st.one_of(st.tuples(text), st.tuples(text), parts)
 
@@ -341,6 +342,9 @@ class Asked:
     until: int | None
     limit: int
     own_searches: bool = False
+    kinds: Kind = NO_KIND
+    except_roles: frozenset[str] = frozenset()
+    letters: str = "a"
 
     def question(self) -> Question | None:
         """Returns the question, None for a query that is refused: of nothing but exclusions and signs."""
@@ -354,7 +358,8 @@ class Asked:
         scope = {"world": world.name} | ({"team": self.team} if self.team else {})
         conversations = self.conversations
         pks = None if conversations is None else frozenset(world.began * 3 + number + 1 for number in conversations)
-        return Reach(scope, self.agents, pks, self.roles, self.project, self.since, self.until, self.own_searches)
+        narrowed = (self.roles, self.project, self.since, self.until)
+        return Reach(scope, self.agents, pks, *narrowed, self.own_searches, kinds=self.kinds, except_roles=self.except_roles)
 
 
 T = TypeVar("T")
@@ -364,7 +369,7 @@ def _mostly(usual: T, other: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
     return st.integers(0, 5).flatmap(lambda dice: other if dice == 5 else st.just(usual))
 
 
-def _asking(words: Sequence[str]) -> st.SearchStrategy[Asked]:
+def _asking(words: Sequence[str], said: Sequence[str]) -> st.SearchStrategy[Asked]:
     word = st.sampled_from(words)
     several = st.lists(word, min_size=2, max_size=4).map(" ".join)
     return st.builds(
@@ -380,13 +385,25 @@ def _asking(words: Sequence[str]) -> st.SearchStrategy[Asked]:
         _mostly(None, st.sampled_from(TIMES)),
         st.sampled_from([1, 2, 3, 7, 100]),
         st.booleans(),
+        st.one_of(st.just(NO_KIND), st.sampled_from(Kind), st.integers(1, 63).map(Kind)),
+        _mostly(frozenset(), st.frozensets(st.sampled_from(ROLES), max_size=2)),
+        _letters(said),
+    )
+
+
+def _letters(said: Sequence[str]) -> st.SearchStrategy[str]:
+    """A piece of what may be said in a turn, long or short."""
+    word, between = st.sampled_from(said), st.sampled_from([" ", " ", "\n", ""])
+    texts = st.tuples(word, between, word).map("".join)
+    return st.builds(
+        lambda text, start, size: fold_letters(text[start:][:size] or text), texts, st.integers(0, 6), st.integers(1, 12)
     )
 
 
 def _of_themes(themes: list[tuple[list[str], list[str]]]) -> st.SearchStrategy[tuple[list[Step], list[Asked]]]:
     said = [word for words, _ in themes for word in words]
     asked = [word for _, words in themes for word in words]
-    return st.tuples(_steps(said), st.lists(_asking(asked), min_size=10, max_size=20))
+    return st.tuples(_steps(said), st.lists(_asking(asked, said), min_size=10, max_size=20))
 
 
 # Steps, and what is then asked.

@@ -10,11 +10,11 @@ from aforesaid.model import Source, Text
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.index import Batch, Reach
 from aforesaid_server.index.document import Brought, Documents, Fresh
-from aforesaid_server.index.live import Imported, LiveIndex
+from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.memory import MemoryIndex
 from aforesaid_server.query.judge import Question
 from aforesaid_server.query.parse import parse
-from aforesaid_server.store import StoredAgent, StoredConversation, StoredTurn, TurnInPlace
+from aforesaid_server.store import Imported, StoredAgent, StoredConversation, StoredTurn, TurnInPlace
 from aforesaid_server.text.transcript import Searched
 from aforesaid_server.text.words import Analyser
 

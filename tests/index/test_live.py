@@ -12,12 +12,14 @@ from typing import TypeVar
 
 import pytest
 
+from aforesaid.model import Text
 from aforesaid_server.errors import Unavailable
 from aforesaid_server.index import MOST_PARTIAL, Batch, Found, Lists, Reach, Weighed
-from aforesaid_server.index.live import Imported, LiveIndex
+from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.memory import MemoryIndex
 from aforesaid_server.query.judge import Question
-from tests.index.said import ALL, OWN_TOO, ask, batch, brought, document, matches, near, newest
+from aforesaid_server.store import Imported
+from tests.index.said import ALL, OWN_TOO, ask, batch, brought, document, held, holding, matches, near, newest, of_parts
 
 T = TypeVar("T")
 LONG = 30.0
@@ -166,6 +168,31 @@ class Weighing(MemoryIndex):
 
         lists.partial = partial  # type: ignore[method-assign]
         return self.head, lists
+
+
+def test_any_letters_may_stand_in_a_fresh_turn(live: LiveIndex, engine: MemoryIndex) -> None:
+    """Until it is in the engine; conversations come whole, from both."""
+    texts = {1: "zebra", 2: "okapi", 3: "zebra", 4: "zebra", 5: "zebra"}
+    live.apply(engine, batch(5, *(of_parts(number, Text(text), conversation=number) for number, text in texts.items())))
+    lists = live.lists()
+    assert holding(lists, "zebra") == [5, 4, 3, 1]
+    live.add(
+        brought(8, document(6, "okapi", conversation=2), document(7, "okapi", conversation=4), document(5, "okapi", conversation=5))
+    )
+    lists = live.lists()
+    assert holding(lists, "zebra") == [5, 4, 7, 3, 6, 1]
+    pages = {after: [one.number for one in held(lists, "zebra", after=after, limit=1)] for after in (None, 5, 4, 3, 2, 1)}
+    assert pages == {None: [5], 5: [4, 7], 4: [3], 3: [6], 2: [1], 1: []}
+    live.apply(engine, batch(8, of_parts(6, Text("okapi"), conversation=2), of_parts(7, Text("zebra"), conversation=4), forget=[5]))
+    assert holding(live.lists(), "zebra") == [4, 7, 3, 1]
+
+
+def test_what_a_fresh_turn_hides_ends_no_list(live: LiveIndex, engine: MemoryIndex) -> None:
+    """The highest conversations are in the engine as they were; fresh, their turns are out of reach."""
+    live.apply(engine, batch(3, *(of_parts(number, Text("zebra"), conversation=number) for number in (1, 2, 3))))
+    live.add(brought(5, document(2, "zebra", conversation=2), document(3, "zebra", conversation=3)))  # of a user
+    reach = Reach({}, roles=frozenset({"assistant"}))
+    assert [one.number for one in held(live.lists(), "zebra", reach, limit=1)] == [1]
 
 
 def test_no_more_than_the_best_hundred_and_fifty_of_both() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aforesaid_server.errors import InvalidArgument
 from aforesaid_server.query.ast import Clause, Query
-from aforesaid_server.query.parse import LONGEST_QUERY, parse
-from aforesaid_server.text.words import Analyser, words_of
+from aforesaid_server.query.parse import LONGEST_QUERY, parse, terms_of, terms_query
+from aforesaid_server.text.words import Analyser, is_spaceless, words_of
 from tests.text.alphabets import NASTY, texts
 from tests.text.effort import examples
 
@@ -275,3 +275,44 @@ def test_which_signs_count(text: str) -> None:
 )
 def test_whether_two_different_words_are_wanted(text: str, several: bool) -> None:
     assert parse(text, ENGLISH).several is several
+
+
+# -- plain text
+
+
+TERMS: dict[str, list[str]] = {
+    "": [],
+    "?! \u00ad ❤\ufe0f": [],
+    "Red FOX, red fóx": ["red", "fox"],
+    '"red fox" -den OR a:b': ["red", "fox", "den", "or", "a", "b"],
+    "src/main.py getUserId": ["src", "main", "py", "getuserid"],
+    "deploy deploys": ["deploy", "deploys"],
+    "記憶": ["記 憶"],
+    "記憶術 記": ["記 憶", "憶 術", "記"],
+    "記、憶": ["記", "憶"],
+    "記\u200b憶": ["記", "憶"],
+    "記\u00ad憶": ["記 憶"],
+    "修改youer設": ["修 改", "youer", "設"],
+    "สมชาย": ["ส ม", "ม ช", "ช า", "า ย"],
+    "が": ["が"],
+}
+
+
+@pytest.mark.parametrize("text", TERMS)
+def test_the_terms_of_a_plain_text(text: str) -> None:
+    terms = terms_of(text)
+    assert [" ".join(words) for words in terms] == TERMS[text]
+    wanted = terms_query(terms, ENGLISH).wanted
+    assert [clause.words for clause in wanted] == terms
+    assert [clause.stems for clause in wanted] == [tuple(ENGLISH.stems(list(words))) for words in terms]
+    assert not any(clause.quoted for clause in wanted)
+
+
+@examples(300)
+@given(texts)
+def test_the_terms_are_all_the_words(text: str) -> None:
+    """None left out, none twice; more than one word only of scripts that are written without spaces."""
+    terms = terms_of(text)
+    assert len(set(terms)) == len(terms)
+    assert {word for words in terms for word in words} == set(words_of(text))
+    assert all(len(words) == 1 or (len(words) == 2 and all(map(is_spaceless, words))) for words in terms)

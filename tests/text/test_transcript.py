@@ -12,16 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aforesaid.leaves import leaves, well_formed
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
 from aforesaid_server.text.transcript import (
+    NO_KIND,
+    SAYING,
     SEARCH_TOOLS,
+    Kind,
     Searched,
+    are_several,
+    fold_letters,
     is_search_tool,
-    leaves,
+    kind_of,
+    kinds_of,
     measure,
     text_of,
     text_of_part,
-    well_formed,
     without_bytes,
 )
 from tests.text.effort import examples
@@ -65,6 +71,37 @@ def test_parts_are_joined_by_newlines() -> None:
     assert text_of(parts) == "\n".join(text for _, text, _ in PARTS.values())
     assert DEFAULT.text_of("user", parts) == "\n".join(line for _, _, lines in PARTS.values() for line in lines)
     assert text_of([]) == DEFAULT.text_of("user", []) == ""
+
+
+# -- kinds
+
+
+def test_kinds_of_parts() -> None:
+    kinds = {name: kind_of(part) for name, (part, _, _) in PARTS.items()}
+    beginnings = {"text": Kind.TEXT, "reasoning": Kind.REASONING, "file": Kind.FILE, "call": Kind.TOOL_CALL}
+    results = {"result": Kind.TOOL_RESULT_TEXT, "error": Kind.TOOL_RESULT_TEXT, "JSON": Kind.TOOL_RESULT_JSON}
+    assert kinds == {
+        name: kind
+        for name in PARTS
+        for word, kind in (beginnings | results).items()
+        if name.removeprefix("empty ").startswith(word)
+    }
+    parts = [part for part, _, _ in PARTS.values()]
+    assert kinds_of(parts) == SAYING | Kind.FILE == ~NO_KIND
+    assert kinds_of(parts[:2]) == Kind.TEXT
+    assert kinds_of([]) == NO_KIND
+
+
+def test_several_kinds_are_more_than_one() -> None:
+    assert not any(map(are_several, [NO_KIND, *Kind]))
+    assert all(are_several(one | other) for one in Kind for other in Kind if one != other)
+
+
+def test_which_kinds_are_looked_at() -> None:
+    parts: list[Part] = [Text("said"), Reasoning("thought"), File("text/plain", "name.txt")]
+    assert DEFAULT.kinds_in("user", parts) == Kind.TEXT | Kind.FILE
+    assert ALL.kinds_in("user", parts) == kinds_of(parts)
+    assert (DEFAULT.kinds_in("system", parts), ALL.kinds_in("system", parts)) == (NO_KIND, kinds_of(parts))
 
 
 @pytest.mark.parametrize(
@@ -164,6 +201,87 @@ def test_what_is_left_without_own_searches(parts: list[Part], stretches: list[st
     # With nothing left out it is one stretch, the searched text.
     whole = DEFAULT.text_of("assistant", parts)
     assert DEFAULT.stretches_of("assistant", parts, ()) == ([whole] if whole else [])
+
+
+# -- parts of some kinds
+
+SAID, THOUGHT, NAMED = Text("said"), Reasoning("thought"), File("text/plain", "name.txt")
+
+# parts, kinds: the stretches that are left of them, where reasoning is not searched and where it is
+OF_KINDS: list[tuple[list[Part], Kind, list[str], list[str]]] = [
+    ([SAID, OTHER], Kind.TEXT, ["said"], ["said"]),
+    ([SAID, OTHER], Kind.TEXT | Kind.TOOL_CALL, ["said\nran"], ["said\nran"]),
+    ([SAID, OTHER], Kind.TOOL_RESULT_TEXT, [], []),
+    ([SAID, OTHER, SAID], Kind.TEXT, ["said", "said"], ["said", "said"]),
+    ([SAID, ToolCall("Bash"), SAID], Kind.TEXT, ["said", "said"], ["said", "said"]),
+    ([OTHER, RAN, SAID, RAN], Kind.TEXT | Kind.TOOL_RESULT_TEXT, ["output\nsaid\noutput"], ["output\nsaid\noutput"]),
+    # What is not searched anyway is not left out: words stand side by side across it, as in the whole turn.
+    ([SAID, THOUGHT, SAID], Kind.TEXT, ["said\nsaid"], ["said", "said"]),
+    ([SAID, THOUGHT, OTHER], Kind.REASONING | Kind.TEXT, ["said"], ["said\nthought"]),
+    ([SAID, THOUGHT], Kind.REASONING, [], ["thought"]),
+    ([SAID, NAMED, SAID], Kind.TEXT, ["said\nsaid"], ["said\nsaid"]),
+    ([SAID, NAMED], Kind.FILE, [], []),
+]
+
+
+@pytest.mark.parametrize(("parts", "kinds", "stretches", "with_reasoning"), OF_KINDS)
+def test_what_is_left_of_some_kinds(parts: list[Part], kinds: Kind, stretches: list[str], with_reasoning: list[str]) -> None:
+    assert DEFAULT.stretches_of("user", parts, DEFAULT.beside(parts, kinds)) == stretches
+    assert ALL.stretches_of("user", parts, ALL.beside(parts, kinds)) == with_reasoning
+    assert DEFAULT.beside(parts, ~NO_KIND) == DEFAULT.beside(parts, SAYING) == frozenset()
+
+
+# -- letters
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("AbC", "abc"),
+        ("Straße", "strasse"),
+        ("İ", "i\u0307"),
+        ("ΣΑΣ", "σασ"),
+        ("E\u0301 É", "e\u0301 é"),
+        ("ﬁ Ⅳ ＡＢ", "fi ⅳ ａｂ"),
+        ("a\u200bB\x00\r\n\t “”", "a\u200bb\x00\r\n\t “”"),
+        ("𐐀😀", "𐐨😀"),
+    ],
+)
+def test_letters_are_folded_by_case_alone(text: str, folded: str) -> None:
+    assert fold_letters(text) == folded
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
+def test_letters_are_folded_one_by_one(one: str, other: str) -> None:
+    """So whatever stands in a text stands in it folded."""
+    assert fold_letters(one + other) == fold_letters(one) + fold_letters(other) == "".join(map(fold_letters, one + other))
+
+
+ARGUED = ToolCall("Bash", '{"command": "ls -l", "all": null}')
+
+# parts, which of them are left out: the stretches and the arguments that letters are looked for in
+LITERAL: list[tuple[list[Part], set[int], list[str], list[str]]] = [
+    ([], set(), [], []),
+    ([SAID, SAID], set(), ["said\nsaid"], []),
+    ([SAID, ARGUED, RAN], set(), ["said\nBash\ncommand: ls -l\noutput"], [ARGUED.arguments]),
+    ([SAID, ARGUED, RAN], {1}, ["said", "output"], []),
+    ([SAID, ARGUED, OTHER], {0}, ["Bash\ncommand: ls -l\nBash\nran"], [ARGUED.arguments, OTHER.arguments]),
+    ([ToolCall("Bash")], set(), ["Bash"], []),
+    # Reasoning that is not searched is left out; bytes and names are not.
+    ([SAID, THOUGHT, SAID], set(), ["said", "said"], []),
+    ([SAID, NAMED], set(), ["said\nname.txt"], []),
+    ([Text("data:image/png;base64,AAAA")], set(), ["data:image/png;base64,AAAA"], []),
+    ([ToolResult('{"id": 7, "none": null}', is_json=True)], set(), ["id: 7"], []),
+]
+
+
+@pytest.mark.parametrize(("parts", "left_out", "stretches", "arguments"), LITERAL)
+def test_what_letters_are_looked_for_in(parts: list[Part], left_out: set[int], stretches: list[str], arguments: list[str]) -> None:
+    literal = DEFAULT.literal_of("assistant", parts, left_out)
+    assert ([*literal.stretches], [*literal.arguments]) == (stretches, arguments)
+    assert [*literal.texts] == [*stretches, *arguments]
+    assert [*DEFAULT.literal_of("system", parts, left_out).texts] == []
+    assert ALL.literal_of("system", parts, ()).stretches == tuple(filter(None, [text_of(parts)]))
 
 
 # -- the leaves of JSON

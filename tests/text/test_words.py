@@ -374,6 +374,22 @@ def test_stretches_say_what_they_say_as_one_text(stretches: list[str], most: int
         assert found.symbols == whole.symbols
 
 
+@examples(200)
+@given(st.lists(texts, max_size=5), st.one_of(st.just(INDEXED_BYTES), st.integers(0, 40)))
+def test_texts_of_one_turn_are_found_one_by_one(several: list[str], most: int) -> None:
+    """Joined they are what they are as one text; where some would be cut off, nothing is told."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(words_module, "INDEXED_BYTES", most)
+        each = ENGLISH.each_of(several)
+        whole, gapped = ENGLISH.turn("\n".join(several)), ENGLISH.turn_of_stretches(several)
+    if each is None:
+        assert most < 40 or len(" ".join(words_of("\n".join(several))).encode()) > most - 2
+    else:
+        assert each == [ENGLISH.turn(text) for text in several]
+        assert words_module.joined([each]) == whole
+        assert words_module.joined([one] for one in each) == gapped
+
+
 def test_no_two_words_of_different_stretches_are_neighbours() -> None:
     assert ENGLISH.turn_of_stretches(["a red", "…", "", "foxes ran"]).exact == ("a", "red", GAP, "foxes", "ran")
     assert ENGLISH.turn_of_stretches(["a red", "foxes"]).stems == ("a", "red", GAP, "fox")

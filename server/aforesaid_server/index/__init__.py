@@ -6,18 +6,21 @@ A turn is known here by its number; an index holds no text.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from aforesaid_server.query.judge import LONGEST_ORDERED, Question, capped
 from aforesaid_server.store import Scope
-from aforesaid_server.text.words import TurnWords
+from aforesaid_server.text.transcript import NO_KIND, SAYING, Kind
+from aforesaid_server.text.words import NO_WORDS, TurnWords
 
 NUMBER_BITS = 45
 _NUMBERS = (1 << NUMBER_BITS) - 1
 MOST_PARTIAL = 150
 """How many turns `partial` and MATCH_ANY_WORD hold at most."""
+SHORTEST_LETTERS = 3
+"""Code points of which every engine knows in which turns they stand; fewer may stand in any."""
 BEST_TIER = 3
 BEST_STEP = 4
 
@@ -58,12 +61,18 @@ class Found:
         return self.key >> NUMBER_BITS
 
 
+Narrowed: TypeAlias = Callable[[Kind, bool], TurnWords]
+"""Finds what a turn says in its parts of some of its kinds, own searches counted or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """What an index takes of a turn.
 
     `words` are those of the whole turn, `without` those that are left without its calls of search tools and their results; None
-    where it has none.
+    where it has none. `kinds` are those of its searched parts. Where they are several, `narrowed` finds the words of the parts of
+    some of them, own searches counted or not. `letters` is what MATCH_SUBSTRING looks in, folded; None where that is not known, as
+    of a turn just written, which may then hold any.
     """
 
     number: int
@@ -76,14 +85,23 @@ class Document:
     created_at: int
     words: TurnWords
     without: TurnWords | None = None
+    kinds: Kind = Kind.TEXT
+    narrowed: Narrowed | None = field(default=None, compare=False)
+    letters: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> int:
         """The turn's sort key."""
         return key_of(self.content_length, self.number)
 
-    def said(self, *, own_searches: bool) -> TurnWords:
-        """Returns the words that the turn is judged by."""
+    def said(self, *, own_searches: bool, kinds: Kind = NO_KIND) -> TurnWords:
+        """Returns the words that the turn is judged by: those of its parts of some kinds, or of all where none is named."""
+        if kinds:
+            chosen = self.kinds & kinds & SAYING
+            if not chosen:
+                return NO_WORDS
+            if self.narrowed is not None and chosen != self.kinds & SAYING:
+                return self.narrowed(chosen, own_searches or self.without is None)
         return self.words if own_searches or self.without is None else self.without
 
 
@@ -92,7 +110,8 @@ class Reach:
     """Which turns a search looks at: what the caller may read, narrowed by the request. None and empty do not narrow.
 
     An empty set of `agents` or `conversation_pks` reaches nothing. Times are microseconds: since <= time < until. `own_searches`
-    tells whether calls of search tools and their results count among what a turn says.
+    tells whether calls of search tools and their results count among what a turn says. With `kinds`, a turn is judged by its parts
+    of these kinds alone, and not looked at where it has none.
     """
 
     scope: Scope
@@ -103,6 +122,8 @@ class Reach:
     since: int | None = None
     until: int | None = None
     own_searches: bool = False
+    kinds: Kind = NO_KIND
+    except_roles: frozenset[str] = frozenset()
 
     def admits(self, document: Document) -> bool:
         """Tells whether a turn is looked at."""
@@ -111,6 +132,8 @@ class Reach:
             and (self.agents is None or document.agent_pk in self.agents)
             and (self.conversation_pks is None or document.conversation_pk in self.conversation_pks)
             and (not self.roles or document.role in self.roles)
+            and document.role not in self.except_roles
+            and (not self.kinds or bool(document.kinds & self.kinds))
             and (not self.project or document.project == self.project)
             and (self.since is None or document.created_at >= self.since)
             and (self.until is None or document.created_at < self.until)
@@ -124,6 +147,14 @@ class Weighed:
     number: int
     weight: float
     at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A turn that may hold some letters, by number, and its conversation."""
+
+    conversation_pk: int
+    number: int
 
 
 class Lists(Protocol):
@@ -151,6 +182,15 @@ class Lists(Protocol):
 
     def occurring(self, stems: Collection[str], reach: Reach) -> frozenset[str]:
         """Returns which of the stems some turn says, maybe one that only a turn said which has since been changed or deleted."""
+        ...
+
+    def holding(self, letters: str, reach: Reach, after: int | None, limit: int) -> list[Candidate]:
+        """Returns the turns that may hold folded letters, and all that do: own searches and parts of other kinds are not left out.
+
+        Whole conversations, that of the highest key first, below the key `after`; turns by number. As many conversations as give
+        about `limit` turns, one at least where there is one; none at the end. Of fewer than SHORTEST_LETTERS it
+        may be every turn in reach.
+        """
         ...
 
 
@@ -198,11 +238,14 @@ __all__ = [
     "LONGEST_ORDERED",
     "MOST_PARTIAL",
     "NUMBER_BITS",
+    "SHORTEST_LETTERS",
     "Batch",
+    "Candidate",
     "Document",
     "Found",
     "Index",
     "Lists",
+    "Narrowed",
     "Reach",
     "Weighed",
     "key_of",

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from aforesaid_server.index import MOST_PARTIAL, Batch, Document, Found, Lists, Reach, Weighed
+from aforesaid_server.index import (
+    MOST_PARTIAL,
+    SHORTEST_LETTERS,
+    Batch,
+    Candidate,
+    Document,
+    Found,
+    Lists,
+    Reach,
+    Weighed,
+)
 from aforesaid_server.query.judge import Question, contains
 from aforesaid_server.text.words import TurnWords
 
@@ -45,7 +55,7 @@ class MemoryLists(Lists):
         del near  # the judge tells
         optional = map(question.sought, question.counted(every_word=every_word))
         clauses = [*optional, *map(question.sought, question.bound)]
-        said = [document.said(own_searches=reach.own_searches) for document in self._documents]
+        said = [_said(document, reach) for document in self._documents]
         rarity = [_rarity(question, clause, said) for clause in clauses]
         mean = sum(len(words.stems) for words in said) / max(1, len(said))
         found: list[Weighed] = []
@@ -67,8 +77,17 @@ class MemoryLists(Lists):
     def occurring(self, stems: Collection[str], reach: Reach) -> frozenset[str]:
         """Returns which of the stems some turn says."""
         wanted = frozenset(stems)
-        said = (one.said(own_searches=reach.own_searches) for one in self._documents if reach.admits(one))
+        said = (_said(one, reach) for one in self._documents if reach.admits(one))
         return frozenset().union(*(wanted.intersection(words.stems) for words in said))
+
+    def holding(self, letters: str, reach: Reach, after: int | None, limit: int) -> list[Candidate]:
+        """Returns the turns that may hold folded letters, of whole conversations, below one that came before."""
+        found = [
+            Candidate(one.conversation_pk, one.number)
+            for one in self._documents
+            if reach.admits(one) and (after is None or one.conversation_pk < after) and _may_hold(one, letters)
+        ]
+        return whole_conversations(found, limit)
 
     def _ranked(
         self,
@@ -83,11 +102,28 @@ class MemoryLists(Lists):
         found = [
             Found(rank, document.key, document.created_at if by_time else None)
             for document in self._documents
-            if reach.admits(document) and (rank := rank_of(document.said(own_searches=reach.own_searches))) >= lowest
+            if reach.admits(document) and (rank := rank_of(_said(document, reach))) >= lowest
         ]
         if after is not None:
             found = [one for one in found if one > after]
         return sorted(found)[:limit]
+
+
+def whole_conversations(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """Returns candidates in the order of `holding`, as many whole conversations as give `limit` of them."""
+    found = sorted(candidates, key=lambda one: (-one.conversation_pk, one.number))
+    if len(found) <= limit:
+        return found
+    last = found[max(0, limit - 1)].conversation_pk
+    return [one for one in found if one.conversation_pk >= last]
+
+
+def _may_hold(document: Document, letters: str) -> bool:
+    return len(letters) < SHORTEST_LETTERS or document.letters is None or letters in document.letters
+
+
+def _said(document: Document, reach: Reach) -> TurnWords:
+    return document.said(own_searches=reach.own_searches, kinds=reach.kinds)
 
 
 def _rarity(question: Question, words: Sequence[str], said: Sequence[TurnWords]) -> float:

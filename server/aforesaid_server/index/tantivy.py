@@ -9,9 +9,14 @@ beside.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import tantivy
 from tantivy import FieldType, Occur, Order, Query, SchemaBuilder, Searcher, TextAnalyzerBuilder, Tokenizer
@@ -20,7 +25,9 @@ from aforesaid_server.index import (
     BEST_STEP,
     BEST_TIER,
     MOST_PARTIAL,
+    SHORTEST_LETTERS,
     Batch,
+    Candidate,
     Document,
     Found,
     Lists,
@@ -32,17 +39,27 @@ from aforesaid_server.index.vocabulary import CUT, LONGEST_WORD, Vocabulary, pie
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.ast import Query as WordQuery
 from aforesaid_server.query.judge import Question
+from aforesaid_server.text.transcript import SAYING, Kind
 from aforesaid_server.text.words import SHORTEST_PART, TurnWords
 
-SCHEMA = "tantivy-2"
+SCHEMA = "tantivy-3"
 _HEAP = 50_000_000
 _PLACEHOLDER = CUT
 """Stands for a word that is too long for the dictionary, so that phrases around it still hold, and for a GAP."""
-_WITH, _WITHOUT = 1, 2
-"""The two documents of a turn with calls of search tools, as `own_search` tells them apart; other turns are one, without it."""
-_HEAD = "head"
+_MOST_LETTERS = 8
+"""Of what is looked for, the rarest so many: more of them leave hardly fewer turns to read."""
+_TELLING = re.compile(r"[^\s\x00-\u0dff]+")
+"""Letters of scripts of which one or two are a word, and signs as rare: those from Thai on, blanks aside."""
+_MOST_BEYOND_ASCII = 2_000_000
+"""Bytes that the letters of a turn may have more than it has letters: past that they are not known, and it is read each time. Of
+so many scripts each three letters may be new ones: 11 million Han characters at random took 80 s and 2.4 GB.
+"""
+_HEAD, _UNKNOWN = "head", "unknown"
+"""What `marker` holds: of the one document that tells how far the index has come; of a turn whose letters are not known."""
 _FEW = 24
 """Words up to which asking for each costs less than a set (0.2 ms a set, before its words)."""
+_MOST_TURNS = 5_000_000
+"""More than a conversation has: the list of hits grows with what is found, not with this."""
 _FEW_NUMBERS = 80
 """The same of numbers: 21 of them, a page, cost 0.08 ms, as a set 0.3 ms."""
 
@@ -55,14 +72,15 @@ def _schema() -> tantivy.Schema:
     builder = SchemaBuilder()
     builder.add_text_field("exact", tokenizer_name="words", index_option="position")
     builder.add_text_field("stem", tokenizer_name="words", index_option="position")
-    for name in ("symbols", "parts", "pieces"):
+    for name in ("symbols", "parts", "pieces", "asked", "few_letters"):
         builder.add_text_field(name, tokenizer_name="words", index_option="basic")
+    builder.add_text_field("letters", tokenizer_name="letters", index_option="basic")
     for name in ("scope", "role", "project", "marker"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("key", indexed=True, fast=True)
-    for name in ("agent", "conversation", "own_search"):  # never unsigned: deleting by term on such a field deletes nothing
+    for name in ("agent", "kind", "hidden"):  # never unsigned: deleting by term on such a field deletes nothing
         builder.add_integer_field(name, indexed=True)
-    for name in ("number", "ts"):
+    for name in ("conversation", "number", "ts"):
         builder.add_integer_field(name, indexed=True, fast=True)
     builder.add_integer_field("head", stored=True)
     return builder.build()
@@ -80,38 +98,113 @@ def _short(words: Sequence[str]) -> str:
     return joined
 
 
-def _variants(document: Document) -> Iterator[tuple[TurnWords, int]]:
-    """Yields what a turn says as often as it is put: mostly once. Where nothing is left without own searches, nothing finds it."""
-    if document.without is None:
-        yield document.words, 0
+class _Mode(IntEnum):
+    """How turns are looked at. A turn may be several documents, of which each mode shows one at most: the others bear its number in
+    their field `hidden`, so that a search has one exclusion more at most.
+    """
+
+    WHOLE = 1
+    WITHOUT_OWN = 2
+    OF_KINDS = 3
+    OF_KINDS_WITHOUT_OWN = 4
+
+    @classmethod
+    def of(cls, reach: Reach) -> _Mode:
+        """Returns the mode of a search."""
+        if reach.kinds:
+            return cls.OF_KINDS if reach.own_searches else cls.OF_KINDS_WITHOUT_OWN
+        return cls.WHOLE if reach.own_searches else cls.WITHOUT_OWN
+
+
+_WITH_OWN = frozenset({_Mode.WHOLE, _Mode.OF_KINDS})
+_WITHOUT_OWN = frozenset({_Mode.WITHOUT_OWN, _Mode.OF_KINDS_WITHOUT_OWN})
+_OF_ALL_KINDS = frozenset({_Mode.WHOLE, _Mode.WITHOUT_OWN})
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One of the documents of a turn: what it says, in the parts of which of its kinds, and in which modes it is hidden."""
+
+    words: TurnWords
+    kinds: Kind
+    hidden: frozenset[_Mode] = frozenset()
+
+    @property
+    def is_first(self) -> bool:
+        """Tells of the one that each turn has: the whole of it."""
+        return _Mode.WHOLE not in self.hidden
+
+
+def _variants(document: Document) -> Iterator[_Variant]:
+    """Yields what a turn says as often as it is put, first the whole: mostly that is all.
+
+    Without own searches it may say something else, and in the parts of each choice of its kinds. Where nothing is left, nothing
+    finds it.
+    """
+    kinds, without = document.kinds & SAYING, document.without
+    yield _Variant(document.words, kinds, _WITHOUT_OWN if without is not None else frozenset())
+    if without is not None and without.exact:
+        yield _Variant(without, kinds, _WITH_OWN)
+    if document.narrowed is None:
         return
-    yield document.words, _WITH
-    if document.without.exact:
-        yield document.without, _WITHOUT
+    for some in _choices(kinds):
+        words = document.narrowed(some, True)
+        left = words if without is None else document.narrowed(some, False)
+        if left == words:
+            variants = [_Variant(words, some, _OF_ALL_KINDS)]
+        else:
+            variants = [_Variant(words, some, _OF_ALL_KINDS | _WITHOUT_OWN), _Variant(left, some, _OF_ALL_KINDS | _WITH_OWN)]
+        yield from (variant for variant in variants if variant.words.exact)
 
 
-def _has_twins(searcher: Searcher) -> bool:
-    """Tells whether any turn is two documents, or was since segments were last merged."""
-    return searcher.doc_freq("own_search", _WITH) > 0
+@lru_cache
+def _choices(kinds: Kind) -> tuple[Kind, ...]:
+    """Returns all sets of some of several kinds, but neither none nor all."""
+    return tuple(Kind(some) for some in range(1, kinds) if some & kinds == some)
+
+
+@lru_cache
+def _asked_by(kinds: Kind, chosen: Kind) -> str:
+    """Returns the sets of kinds that a search may ask for which choose these of the kinds of a turn, as numbers: what the field
+    `asked` holds. To look up the one that is asked for costs half to a quarter of joining all that it chooses.
+    """
+    return " ".join(str(asked) for asked in range(1, SAYING + 1) if chosen and asked & kinds == chosen)
+
+
+def _few_letters(letters: str) -> set[str]:
+    """Returns the telling letters of a text, one by one and each with the one that follows it."""
+    if letters.isascii():
+        return set()
+    runs = _TELLING.findall(letters)
+    return {run[at : at + size] for run in runs for at in range(len(run)) for size in (1, 2)}
+
+
+def _hidden_modes(searcher: Searcher) -> frozenset[_Mode]:
+    """Returns the modes in which documents are hidden, or were since segments were last merged."""
+    return frozenset(mode for mode in _Mode if searcher.doc_freq("hidden", int(mode)) > 0)
 
 
 class TantivyIndex:
-    """The turn index and its vocabulary in one folder. One thread writes; any may search."""
+    """The turn index and its vocabulary in one folder, or in memory without one. One thread writes; any may search."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         """Opens or makes the index. Raises Damaged if what is there cannot be opened."""
-        turns = folder / "turns"
+        turns, vocabulary = (None, None) if folder is None else (folder / "turns", folder / "vocabulary")
         self._schema = _schema()
         try:
-            turns.mkdir(parents=True, exist_ok=True)
-            self._index = tantivy.Index(self._schema, path=str(turns))
+            if turns is not None:
+                turns.mkdir(parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=None if turns is None else str(turns))
             # Tokenizers must be registered after every open, before the writer.
             self._index.register_tokenizer("words", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+            self._index.register_tokenizer(
+                "letters", TextAnalyzerBuilder(Tokenizer.ngram(SHORTEST_LETTERS, SHORTEST_LETTERS, False)).build()
+            )
             self._writer = self._index.writer(_HEAP, 1)
-            self.vocabulary = Vocabulary(folder / "vocabulary")
+            self.vocabulary = Vocabulary(vocabulary)
             self._lock = threading.Lock()
             self._searcher: Searcher = self._index.searcher()
-            self._has_twins = _has_twins(self._searcher)
+            self._hidden_modes = _hidden_modes(self._searcher)
             self._head = self._read_head()
         except (ValueError, OSError, BaseException) as error:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
@@ -130,13 +223,20 @@ class TantivyIndex:
 
     @property
     def documents(self) -> int:
-        """How many documents are held, the mark of the head aside; a turn with calls of search tools is two."""
-        return max(0, int(self._searcher.num_docs) - 1)
+        """How many turns are held; one of several kinds, or with calls of search tools, is several documents and counts once."""
+        with self._lock:
+            searcher, hidden = self._searcher, self._hidden_modes
+        more = 0
+        if _Mode.WHOLE in hidden:
+            others = Query.term_query(self._schema, "hidden", int(_Mode.WHOLE), "basic")
+            found: Any = searcher.search(others, limit=1, count=True)
+            more = found.count or 0
+        return max(0, int(searcher.num_docs) - more - 1)
 
     def lists(self) -> tuple[int, TantivyLists]:
         """Returns the lists of now with the head that they show."""
         with self._lock:
-            return self._head, TantivyLists(self._schema, self._searcher, self.vocabulary, self._has_twins)
+            return self._head, TantivyLists(self._schema, self._searcher, self.vocabulary, self._hidden_modes)
 
     def apply(self, batch: Batch) -> None:
         """Takes a batch in one commit: the words are committed first, then the turns with the head."""
@@ -147,9 +247,9 @@ class TantivyIndex:
             raise
         self._index.reload()
         searcher = self._index.searcher()
-        has_twins = _has_twins(searcher)
+        hidden_modes = _hidden_modes(searcher)
         with self._lock:
-            self._searcher, self._has_twins = searcher, has_twins
+            self._searcher, self._hidden_modes = searcher, hidden_modes
             self._head = batch.head
 
     def _take(self, batch: Batch) -> None:
@@ -161,9 +261,9 @@ class TantivyIndex:
         for document in batch.documents:
             if self._searcher.doc_freq("number", document.number):  # 0.3 µs; deleting what is not there costs more
                 self._writer.delete_documents_by_term("number", document.number)
-            for said, own_search in _variants(document):
-                words.update(said.exact)
-                self._writer.add_document(self._as_tantivy(document, said, own_search))
+            for variant in _variants(document):
+                words.update(variant.words.exact)
+                self._writer.add_document(self._as_tantivy(document, variant))
         self._writer.delete_documents_by_term("marker", _HEAD)
         marker = tantivy.Document()
         marker.add_text("marker", _HEAD)
@@ -181,8 +281,8 @@ class TantivyIndex:
             elif len(word) >= SHORTEST_PART and not self._searcher.doc_freq("exact", word):
                 yield word
 
-    def _as_tantivy(self, document: Document, words: TurnWords, own_search: int) -> tantivy.Document:
-        made = tantivy.Document()
+    def _as_tantivy(self, document: Document, variant: _Variant) -> tantivy.Document:
+        made, words = tantivy.Document(), variant.words
         exact = _short(words.exact)
         made.add_text("exact", exact)
         made.add_text("stem", _short(words.stems))
@@ -201,8 +301,18 @@ class TantivyIndex:
         made.add_integer("agent", document.agent_pk)
         made.add_integer("conversation", document.conversation_pk)
         made.add_integer("ts", document.created_at)
-        if own_search:
-            made.add_integer("own_search", own_search)
+        for mode in variant.hidden:
+            made.add_integer("hidden", int(mode))
+        made.add_text("asked", _asked_by(document.kinds & SAYING, variant.kinds))
+        if variant.is_first:
+            for kind in document.kinds:
+                made.add_integer("kind", int(kind))
+            letters = document.letters
+            if letters is None or len(letters.encode()) - len(letters) > _MOST_BEYOND_ASCII:
+                made.add_text("marker", _UNKNOWN)
+            elif letters:
+                made.add_text("letters", letters)
+                made.add_text("few_letters", " ".join(_few_letters(letters)))
         return made
 
     def answers(self) -> bool:
@@ -231,11 +341,11 @@ class TantivyIndex:
 class TantivyLists(Lists):
     """The lists that one searcher shows."""
 
-    def __init__(self, schema: tantivy.Schema, searcher: Searcher, vocabulary: Vocabulary, has_twins: bool) -> None:
+    def __init__(self, schema: tantivy.Schema, searcher: Searcher, vocabulary: Vocabulary, hidden_modes: frozenset[_Mode]) -> None:
         self._schema = schema
         self._searcher = searcher
         self._vocabulary = vocabulary
-        self._has_twins = has_twins
+        self._hidden_modes = hidden_modes
 
     # -- the lists
 
@@ -312,10 +422,61 @@ class TantivyLists(Lists):
         """Returns which of the stems some turn says: those that no turn at all says cost 0.3 µs each."""
         return frozenset(stem for stem in stems if self._searcher.doc_freq("stem", stem) and self._occurs(stem, reach))
 
+    def holding(self, letters: str, reach: Reach, after: int | None, limit: int) -> list[Candidate]:
+        """Returns the turns that may hold folded letters, of whole conversations, below one that came before: those in which the
+        rarest runs of three of the letters all stand somewhere. Of fewer letters, unless they tell a word, it is every turn.
+        """
+        asked = [*self._within(reach), *self._may_hold(letters)]
+        if reach.kinds:
+            asked.append(self._any(self._term("kind", int(kind)) for kind in reach.kinds))
+        if after is not None:
+            before = Query.range_query(self._schema, "conversation", FieldType.Integer, None, after, include_upper=False)
+            asked.append(before)
+        bars = [self._term("hidden", int(_Mode.WHOLE)), self._term("marker", _HEAD), *self._without_roles(reach)]
+        query = self._only(asked or [Query.all_query()], bars)
+        found = self._by_conversation(query, max(1, limit))
+        if len(found) < max(1, limit):
+            return found
+        last = found[-1].conversation_pk
+        return [one for one in found if one.conversation_pk != last] + self._of_conversation(query, last)
+
     # -- their pieces
 
+    def _may_hold(self, letters: str) -> Iterator[Query]:
+        """What every turn has that holds some letters; nothing where they are too few."""
+        if len(letters) < SHORTEST_LETTERS:
+            yield from self._may_hold_few(letters)
+            return
+        runs = dict.fromkeys(letters[at : at + SHORTEST_LETTERS] for at in range(len(letters) - SHORTEST_LETTERS + 1))
+        rarest = sorted(runs, key=lambda run: self._searcher.doc_freq("letters", run))[:_MOST_LETTERS]
+        yield self._or_unknown(self._all(self._term("letters", run) for run in rarest))
+
+    def _may_hold_few(self, letters: str) -> Iterator[Query]:
+        """The same of one letter or two: of other than telling ones nothing is known."""
+        runs = _TELLING.findall(letters)
+        if runs:
+            yield self._or_unknown(self._all(self._term("few_letters", run) for run in runs))
+
+    def _or_unknown(self, holds: Query) -> Query:
+        unknown = self._searcher.doc_freq("marker", _UNKNOWN) > 0
+        return self._any([holds, self._term("marker", _UNKNOWN)]) if unknown else holds
+
+    def _by_conversation(self, query: Query, limit: int) -> list[Candidate]:
+        """Returns up to `limit` turns, the conversation of the highest key first; of the last one maybe not all."""
+        hits = self._searcher.search(query, limit=limit, count=False, order_by_field="conversation", order=Order.Desc).hits
+        numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
+        found = (Candidate(int(pk), int(number or 0)) for (pk, _), number in zip(hits, numbers, strict=True))
+        return sorted(found, key=lambda one: (-one.conversation_pk, one.number))
+
+    def _of_conversation(self, query: Query, conversation_pk: int) -> list[Candidate]:
+        """Returns the turns of one conversation, by number."""
+        of_it = self._all([query, self._term("conversation", conversation_pk)])
+        hits = self._searcher.search(Query.const_score_query(of_it, 0.0), limit=_MOST_TURNS, count=False).hits
+        numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
+        return [Candidate(conversation_pk, number) for number in sorted(int(number or 0) for number in numbers)]
+
     def _occurs(self, stem: str, reach: Reach) -> bool:
-        query = self._only([self._phrase("stem", [stem]), *self._narrow(reach)], [*self._twins(reach)])
+        query = self._only([self._phrase("stem", [stem]), *self._narrow(reach)], [*self._hidden(reach)])
         return bool(self._searcher.search(query, limit=1, count=False).hits)
 
     def _ranked(self, best: int, queries: dict[int, Query], after: Found | None, limit: int) -> list[Found]:
@@ -371,7 +532,8 @@ class TantivyLists(Lists):
             return []
         few = len(numbers) <= _FEW_NUMBERS
         these = self._any(self._term("number", number) for number in numbers) if few else self._one_of("number", numbers)
-        hits = self._searcher.search(self._only([says, these], [*self._twins(reach)]), limit=len(numbers), count=False).hits
+        query = self._only([says, these, *self._asked(reach)], [*self._hidden(reach)])
+        hits = self._searcher.search(query, limit=len(numbers), count=False).hits
         found = self._searcher.fast_field_values("number", [address for _, address in hits])
         return [int(number or 0) for number in found]
 
@@ -422,14 +584,20 @@ class TantivyLists(Lists):
         """What no turn of any list says, and the documents that are not asked for."""
         for clause in question.query.excluded:
             yield self._phrase("stem", clause.stems)
-        yield from self._twins(reach)
+        yield from self._hidden(reach)
 
-    def _twins(self, reach: Reach) -> Iterator[Query]:
-        """Of turns that are two documents, the one that is not asked for: few are, and to exclude them costs less than to ask for
-        the others. Most indexes have none.
+    def _hidden(self, reach: Reach) -> Iterator[Query]:
+        """Of turns that are several documents, those that are not asked for: mostly fewer than the others, so that to exclude them
+        costs less than to ask for the others. Many indexes have none.
         """
-        if self._has_twins:
-            yield self._term("own_search", _WITHOUT if reach.own_searches else _WITH)
+        mode = _Mode.of(reach)
+        if mode in self._hidden_modes:
+            yield self._term("hidden", int(mode))
+        yield from self._without_roles(reach)
+
+    def _without_roles(self, reach: Reach) -> Iterator[Query]:
+        for role in sorted(reach.except_roles):
+            yield self._term("role", role)
 
     def _said(self, question: Question, clause: Clause | Optional) -> Query:
         return self._phrase("exact" if question.as_typed else "stem", question.sought(clause))
@@ -453,6 +621,17 @@ class TantivyLists(Lists):
         return Query.boolean_query([*((Occur.Must, query) for query in wanted), *((Occur.MustNot, query) for query in barred)])
 
     def _narrow(self, reach: Reach) -> Iterator[Query]:
+        """What the turns that are looked at have, as searched by words."""
+        yield from self._within(reach)
+        yield from self._asked(reach)
+
+    def _asked(self, reach: Reach) -> Iterator[Query]:
+        """Of turns of several kinds, the document of those that are asked for; of files alone, which say nothing, there is none."""
+        if reach.kinds:
+            yield self._term("asked", str(int(reach.kinds & SAYING)))
+
+    def _within(self, reach: Reach) -> Iterator[Query]:
+        """What the turns of a reach have, their kinds aside."""
         for key, value in reach.scope.items():
             yield self._term("scope", _pair(key, value))
         if reach.agents is not None:

@@ -44,14 +44,15 @@ class Holders:
 
 
 class Vocabulary:
-    """All distinct folded words, three code points and more."""
+    """All distinct folded words, three code points and more; in memory without a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path | None) -> None:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
         builder = SchemaBuilder()
         builder.add_text_field("word", stored=True, tokenizer_name="trigrams", index_option="basic")
         self._schema = builder.build()
-        self._index = Index(self._schema, path=str(folder))
+        self._index = Index(self._schema, path=None if folder is None else str(folder))
         self._index.register_tokenizer("trigrams", TextAnalyzerBuilder(Tokenizer.ngram(3, 3, False)).build())
         self._writer = self._index.writer(_HEAP, 1)
         self._searcher: Searcher = self._index.searcher()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from aforesaid.model import EMPTY_SCOPE, Agent, Conversation, Turn
 from aforesaid_server.errors import AforesaidError, Code
-from aforesaid_server.store import Scope
+from aforesaid_server.store import Scope, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +23,40 @@ class AppendRequest:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A whole conversation; `expected_revision` None writes whatever is there."""
+    """A whole conversation; `expected_revision` None writes whatever is there. With `exact_scope` its agent is the one of exactly
+    the caller's scope and this one.
+    """
 
     conversation: Conversation
     expected_revision: int | None = None
     scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+    exact_scope: bool = False
+
+
+class IndexOutcome(Enum):
+    """What became of a conversation that was kept elsewhere."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    TOMBSTONED = "tombstoned"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What became of it, and what was written; None where it was deleted here."""
+
+    outcome: IndexOutcome
+    written: Written | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRequest:
-    """The conversation to delete."""
+    """The conversation to delete; `exact_scope` as in WriteRequest."""
 
     agent_id: str
     conversation_id: str
     scope: Scope = field(default_factory=lambda: EMPTY_SCOPE)
+    exact_scope: bool = False
 
 
 @dataclass(frozen=True, slots=True)

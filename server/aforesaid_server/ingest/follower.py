@@ -19,12 +19,13 @@ from pathlib import Path
 import structlog
 
 from aforesaid_server.errors import AforesaidError
-from aforesaid_server.index import Batch, Document
+from aforesaid_server.index import Batch
 from aforesaid_server.index.checksums import unsound_file
 from aforesaid_server.index.document import Documents, lasting
 from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.index.others import document_of
 from aforesaid_server.index.tantivy import SCHEMA, Damaged, TantivyIndex
-from aforesaid_server.store import Put, Store, TurnInPlace
+from aforesaid_server.store import Put, Store
 
 log = structlog.get_logger(__name__)
 
@@ -52,14 +53,14 @@ class Broken(Exception):
 
 
 class Follower:
-    """Owns the index folder and the thread that fills it."""
+    """Owns the index folder and the thread that fills it. Without a folder the index lies in memory, and is built at each start."""
 
-    def __init__(self, store: Store, live: LiveIndex, documents: Documents, folder: Path) -> None:
+    def __init__(self, store: Store, live: LiveIndex, documents: Documents, folder: Path | None) -> None:
         self._store = store
         self._live = live
         self._documents = documents
         self._folder = folder
-        self._beside = folder.with_name(folder.name + ".building")
+        self._beside = folder.with_name(folder.name + ".building") if folder is not None else None
         self._engine: TantivyIndex | None = None
         self._released: TantivyIndex | None = None  # given up, and still searched until the next one is there
         self._stopping = threading.Event()
@@ -94,7 +95,8 @@ class Follower:
             self._thread.join()
         if self._engine is not None:
             self._engine.close()
-            (self._folder / _IN_USE).unlink(missing_ok=True)
+            if self._folder is not None:
+                (self._folder / _IN_USE).unlink(missing_ok=True)
 
     # -- the thread
 
@@ -135,8 +137,9 @@ class Follower:
         if engine is None:
             return
         self._engine = engine
-        with suppress(OSError):  # on a full disk a later start does not look, as after a good end
-            (self._folder / _IN_USE).touch()
+        if self._folder is not None:
+            with suppress(OSError):  # on a full disk a later start does not look, as after a good end
+                (self._folder / _IN_USE).touch()
         why = "the index takes in what was written since"
         self._catch_up(engine, why)
         self._live.expect(engine.head)
@@ -150,6 +153,8 @@ class Follower:
             self._live.wait_for_work(LAG_SECONDS)
             if self._live.take_failure():
                 raise Broken
+            if self._store.shared:
+                self._live.log_reaches(self._store.head())
             self._catch_up(engine, "")
 
     def _catch_up(self, engine: TantivyIndex, why: str) -> None:
@@ -170,24 +175,16 @@ class Follower:
                 changes = changes[:count]
                 break
         left = lasting(changes)
-        documents = (self._document(place) for _, place in left.puts)
+        documents = (document_of(self._documents, place) for _, place in left.puts)
         return Batch(left.position, documents, left.forget, left.forget_conversations)
-
-    def _document(self, place: TurnInPlace) -> Document:
-        """Returns the document of a turn. One whose words cannot be found is kept without them and told, or it would stop all
-        others.
-        """
-        try:
-            return self._documents.of(place)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-            log.error("a turn cannot be searched", number=place.turn.number, error=type(error).__name__)  # noqa: TRY400 - it may hold text
-            return self._documents.wordless(place)
 
     # -- the folder
 
     def _opened(self) -> TantivyIndex | None:
         """Opens the index, None if there is none, or one that cannot be used. Removes what an earlier try to build one left."""
         _remove(self._beside)
+        if self._folder is None:
+            return None
         mark = self._folder / "fingerprint.json"
         try:
             if json.loads(mark.read_text())["fingerprint"] != self._fingerprint:
@@ -196,7 +193,7 @@ class Follower:
             for part in _PARTS:
                 # tantivy takes a folder without this file for a new index, and one half would lack what the other holds.
                 (self._folder / part / "meta.json").stat()
-            if self._unsound():
+            if self._unsound(self._folder):
                 return None
             engine = TantivyIndex(self._folder)
         except FileNotFoundError:
@@ -210,13 +207,13 @@ class Follower:
             return None
         return engine
 
-    def _unsound(self) -> bool:
+    def _unsound(self, folder: Path) -> bool:
         """Tells whether an index that was not closed is not as it was written; reads the whole of it."""
-        if not (self._folder / _IN_USE).exists():
+        if not (folder / _IN_USE).exists():
             return False
         self._progress = Progress(False, "the index is being checked", 0, 0)
         started = time.monotonic()
-        found = [path for part in _PARTS if (path := unsound_file(self._folder / part)) is not None]
+        found = [path for part in _PARTS if (path := unsound_file(folder / part)) is not None]
         log.info("index checked", sound=not found, seconds=round(time.monotonic() - started, 3))
         return bool(found)
 
@@ -232,6 +229,8 @@ class Follower:
         while not self._stopping.is_set() and (batch := self._next(engine.head)) is not None:
             engine.apply(batch)
             self._progress = Progress(False, why, engine.head, max(total, engine.head))
+        if self._folder is None or beside is None:
+            return None if self._stopping.is_set() else engine
         engine.close()
         if self._stopping.is_set():
             return None
@@ -242,8 +241,10 @@ class Follower:
         return TantivyIndex(self._folder)
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path | None) -> None:
     """Removes what lies at a path, whatever it is."""
+    if path is None:
+        return
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

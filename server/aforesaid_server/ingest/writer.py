@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from aforesaid.leaves import well_formed
 from aforesaid.model import Turn
 from aforesaid_server.access import Access, Call, Who, joined, no_such_agent
 from aforesaid_server.errors import (
@@ -21,12 +22,22 @@ from aforesaid_server.errors import (
     Unavailable,
 )
 from aforesaid_server.index.document import Documents, KnownWords, brought_by
-from aforesaid_server.index.live import Imported, LiveIndex
-from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
+from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.ingest import (
+    AppendRequest,
+    DeleteRequest,
+    ImportItem,
+    ImportTally,
+    Indexed,
+    IndexOutcome,
+    UpdateRequest,
+    WriteRequest,
+)
 from aforesaid_server.store import (
     AgentKey,
     Append,
     Change,
+    Imported,
     NewTurn,
     Scope,
     Store,
@@ -34,7 +45,7 @@ from aforesaid_server.store import (
     Tombstoned,
     Written,
 )
-from aforesaid_server.text.transcript import measure, text_of, well_formed
+from aforesaid_server.text.transcript import measure, text_of
 
 MOST_FRESH = 1_000
 """Turns that wait for the engine; past that, writers wait for it."""
@@ -82,7 +93,7 @@ class Writer:
         conversation = request.conversation
         if not conversation.conversation_id:
             raise InvalidArgument("conversation.conversation_id", "must not be empty")
-        agent = self._target(call, conversation.agent_id, request.scope, "conversation.agent_id")
+        agent = self._target(call, conversation.agent_id, request.scope, "conversation.agent_id", exact_scope=request.exact_scope)
         turns = self._prepared(conversation.turns, "conversation.turns")
         words = self._words_of(turns)
         self._wait_for_room(call)
@@ -91,9 +102,17 @@ class Writer:
         self._show(written.changes, words)
         return written
 
+    def index(self, call: Call, request: WriteRequest) -> Indexed:
+        """Writes a whole conversation that was kept elsewhere, but for one that was deleted here."""
+        try:
+            written = self.write(call, request)
+        except FailedPrecondition:  # tombstoned, and nothing was written
+            return Indexed(IndexOutcome.TOMBSTONED, None)
+        return Indexed(IndexOutcome.WRITTEN if written.revised else IndexOutcome.UNCHANGED, written)
+
     def delete(self, call: Call, request: DeleteRequest) -> None:
         """Deletes a conversation."""
-        agent = self._target(call, request.agent_id, request.scope)
+        agent = self._target(call, request.agent_id, request.scope, exact_scope=request.exact_scope)
         if agent.pk is None:
             raise no_such_agent(agent.agent_id)
         self._show(self._store.delete(agent.pk, request.conversation_id, now=self._now()), {})
@@ -149,8 +168,8 @@ class Writer:
         turns = self._prepared(conversation.turns, "turns")
         return Append(key, conversation.conversation_id, turns, conversation.title, conversation.source)
 
-    def _target(self, call: Call, agent_id: str, scope: Scope, field: str = "agent_id") -> AgentKey:
-        return self._access.writable(self._access.who(call, scope), agent_id, scope, field)
+    def _target(self, call: Call, agent_id: str, scope: Scope, field: str = "agent_id", *, exact_scope: bool = False) -> AgentKey:
+        return self._access.writable(self._access.who(call, scope), agent_id, scope, field, exact_scope=exact_scope)
 
     def _prepared(self, turns: Sequence[Turn], field: str) -> list[NewTurn]:
         prepared = []

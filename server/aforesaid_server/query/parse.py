@@ -6,11 +6,13 @@ digit or a quote excludes. Nothing else is syntax. The syntax is read before any
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
 from aforesaid_server.errors import InvalidArgument
 from aforesaid_server.query.ast import Clause, Query
-from aforesaid_server.text.words import Analyser, is_letter_or_digit, words_of
+from aforesaid_server.text.words import Analyser, fold, is_letter_or_digit, is_spaceless, words_of, words_of_folded
 
 LONGEST_QUERY = 500
 """Code points."""
@@ -61,3 +63,34 @@ def parse(text: str, analyser: Analyser) -> Query:
     if not wanted:
         raise InvalidArgument("query", "needs a word to look for: a letter or digit outside of exclusions")
     return Query(tuple(wanted), tuple(excluded), tuple(ignored))
+
+
+# -- plain text, without any syntax
+
+
+def terms_of(text: str) -> list[tuple[str, ...]]:
+    """Returns the different terms of a plain text in order: each of its words; of a run of a script that is written without spaces
+    each two characters that follow each other, as a phrase.
+    """
+    return list(dict.fromkeys(term for run in _runs(fold(text)) for term in _terms(words_of_folded(run))))
+
+
+def terms_query(terms: Sequence[tuple[str, ...]], analyser: Analyser) -> Query:
+    """Returns the query for any of some terms."""
+    return Query(tuple(Clause("".join(words), False, words, tuple(analyser.stems(list(words)))) for words in terms))
+
+
+def _runs(folded: str) -> Iterator[str]:
+    """Yields the stretches of letters, digits and marks."""
+    if folded.isascii():
+        yield folded  # nothing in it is written without spaces
+        return
+    for is_run, characters in groupby(folded, lambda character: unicodedata.category(character)[0] in "LNM"):
+        if is_run:
+            yield "".join(characters)
+
+
+def _terms(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for spaceless, some in groupby(words, is_spaceless):
+        run = list(some)
+        yield from pairwise(run) if spaceless and len(run) > 1 else ((word,) for word in run)

@@ -10,82 +10,76 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntFlag
 from functools import lru_cache
-from typing import Any, NoReturn, assert_never
+from typing import assert_never
 
+from aforesaid.leaves import leaves, lines_of
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Bounded and never given back, and runs are tried at their beginning only: linear on any input. RFC 6838 allows 127 characters.
 _DATA_URL = re.compile(
     r"(?i)\bdata:(?:[\w.+-]{1,127}+/[\w.+-]{1,127}+(?:;[^\s,;]{0,256}+){0,16}+|(?:;[^\s,;]{0,256}+){1,16}+),\S*+"
 )
 _SHORTEST_RUN = 200
 _BASE64_RUN = re.compile(rf"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{{{_SHORTEST_RUN},}}+={{0,2}}")
-_DEEPEST = 500
-"""Levels of JSON that are taken apart. The parser's own limit depends on who calls it, and a turn must read as it was written."""
-_LONGEST_KEYS = 32 * 1024 * 1024
-"""Characters of all keys of one JSON but for their last names: a long key over a long list would fill the memory otherwise."""
 _CAPITAL, _SMALL, _DIGIT = re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]")
 
 
-class _Number(str):
-    """A number of JSON as it was written."""
+class Kind(IntFlag):
+    """What a part is; of several kinds together it is their set. The numbers stand in indexes: a change of them changes SCHEMA."""
 
-    __slots__ = ()
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON with its keys in order, repeated ones included."""
-
-
-def _no_json(constant: str) -> NoReturn:
-    raise ValueError(constant)
+    TEXT = 1
+    REASONING = 2
+    TOOL_CALL = 4
+    TOOL_RESULT_TEXT = 8
+    TOOL_RESULT_JSON = 16
+    FILE = 32
 
 
-def well_formed(text: str) -> str:
-    """Returns a text whose lone surrogates are U+FFFD, so that it has UTF-8 bytes."""
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+NO_KIND = Kind(0)
+SAYING = Kind.TEXT | Kind.REASONING | Kind.TOOL_CALL | Kind.TOOL_RESULT_TEXT | Kind.TOOL_RESULT_JSON
+"""The kinds whose words are searched; of a file only its name is there, for MATCH_SUBSTRING."""
 
 
-def leaves(written: str) -> list[tuple[str, str]] | None:
-    """Returns the leaves of JSON in order as (key, value), `a.b` when nested and `a.0` in a list; None for what is not JSON, or too
-    deep or too long in its keys to be taken apart.
+def kind_of(part: Part) -> Kind:
+    """Returns what a part is."""
+    match part:
+        case Text():
+            return Kind.TEXT
+        case Reasoning():
+            return Kind.REASONING
+        case ToolCall():
+            return Kind.TOOL_CALL
+        case ToolResult(is_json=is_json):
+            return Kind.TOOL_RESULT_JSON if is_json else Kind.TOOL_RESULT_TEXT
+        case File():
+            return Kind.FILE
+        case _:
+            assert_never(part)
 
-    Strings are unescaped, numbers and booleans as JSON writes them; null and empty ones are left out. A bare value has the key "".
+
+def kinds_of(parts: Iterable[Part]) -> Kind:
+    """Returns the kinds of a turn's parts."""
+    kinds = NO_KIND
+    for part in parts:
+        kinds |= kind_of(part)
+    return kinds
+
+
+def are_several(kinds: Kind) -> bool:
+    """Tells whether it is more than one kind."""
+    return kinds & (kinds - 1) != 0
+
+
+def fold_letters(text: str) -> str:
+    """Returns a text as MATCH_SUBSTRING compares it: Unicode's full case folding of each code point, on its own, and nothing else.
+
+    `ß` is `ss`; `é` in one code point and in two stay different, as blanks and signs do.
     """
-    try:
-        root = json.loads(written, parse_int=_Number, parse_float=_Number, parse_constant=_no_json, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
-        return None
-    found: list[tuple[str, str]] = []
-    waiting: list[tuple[int, str, Any]] = [(0, "", root)]
-    left = _LONGEST_KEYS
-    while waiting:
-        depth, key, value = waiting.pop()
-        prefix = f"{key}." if key else ""
-        if isinstance(value, list):
-            left -= len(prefix) * len(value)
-            if depth == _DEEPEST or left < 0:
-                return None
-        if isinstance(value, _Pairs):
-            waiting.extend((depth + 1, prefix + name, inner) for name, inner in reversed(value))
-        elif isinstance(value, list):
-            waiting.extend((depth + 1, f"{prefix}{at}", inner) for at, inner in reversed(list(enumerate(value))))
-        elif isinstance(value, bool):
-            found.append((key, "true" if value else "false"))
-        elif value:
-            found.append((well_formed(key), well_formed(value)))
-    return found
-
-
-def _lines(written: str) -> list[str]:
-    pairs = leaves(written)
-    if pairs is None:
-        return [written]
-    return [f"{key}: {value}" if key else value for key, value in pairs]
+    return text.casefold()
 
 
 def _values(written: str) -> str:
@@ -99,9 +93,9 @@ def text_of_part(part: Part) -> str:
         case Text(text) | Reasoning(text):
             return text
         case ToolCall(name, arguments):
-            return "\n".join([name, *(_lines(arguments) if arguments else [])])
+            return "\n".join([name, *(lines_of(arguments) if arguments else [])])
         case ToolResult(content, is_json=True):
-            return "\n".join(_lines(content))
+            return "\n".join(lines_of(content))
         case ToolResult(content):
             return content
         case File(name=name):
@@ -171,6 +165,21 @@ def is_search_tool(name: str, tools: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Literal:
+    """What MATCH_SUBSTRING looks in: the turn's text, a text for each stretch between what is left out, and of each tool call the
+    arguments as written.
+    """
+
+    stretches: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.stretches + self.arguments
+
+
+@dataclass(frozen=True, slots=True)
 class Searched:
     """Which parts a deployment searches beside text, tool results and the arguments of tool calls, and the names of search tools,
     whose calls and results are searched only where own searches are asked for.
@@ -179,6 +188,11 @@ class Searched:
     reasoning: bool = False
     system: bool = False
     search_tools: frozenset[str] = SEARCH_TOOLS
+
+    @property
+    def kinds(self) -> Kind:
+        """The kinds of parts whose words are searched."""
+        return SAYING if self.reasoning else SAYING & ~Kind.REASONING
 
     @property
     def fingerprint(self) -> str:
@@ -190,9 +204,21 @@ class Searched:
         """Returns the searched text of a turn: the searched parts in order, of tool calls and JSON the values, joined by
         newlines.
         """
-        if role == "system" and not self.system:
-            return ""
-        return "\n".join(without_bytes(text) for text in self._texts(parts))
+        return "\n".join(self.texts_of(role, parts).values())
+
+    def texts_of(self, role: str, parts: Sequence[Part]) -> dict[int, str]:
+        """Returns the searched text of each part that has one, by its place; it may be empty."""
+        if self._is_silent(role):
+            return {}
+        return {place: without_bytes(text) for place, part in enumerate(parts) if (text := self._text(part)) is not None}
+
+    def kinds_in(self, role: str, parts: Sequence[Part]) -> Kind:
+        """Returns the kinds of a turn's parts that a search looks at: by words, or, files, by their names as letters."""
+        return NO_KIND if self._is_silent(role) else kinds_of(parts) & (self.kinds | Kind.FILE)
+
+    def _is_silent(self, role: str) -> bool:
+        """Tells whether nothing of such a turn is searched."""
+        return role == "system" and not self.system
 
     def own_searches(self, parts: Sequence[Part], answers: Mapping[int, str]) -> frozenset[int]:
         """Returns the places of the parts that are calls of search tools or their results.
@@ -207,29 +233,51 @@ class Searched:
             or (isinstance(part, ToolResult) and place in answers and is_search_tool(answers[place], tools))
         )
 
+    def beside(self, parts: Sequence[Part], kinds: Kind) -> frozenset[int]:
+        """Returns the places of the parts that are searched and of none of some kinds."""
+        others = self.kinds & ~kinds
+        return frozenset(place for place, part in enumerate(parts) if kind_of(part) & others)
+
     def stretches_of(self, role: str, parts: Sequence[Part], left_out: Collection[int]) -> list[str]:
         """Returns the searched text without the parts at some places: a text for each stretch of the turn between them."""
-        stretches: list[list[Part]] = [[]]
-        for place, part in enumerate(parts):
-            if place not in left_out:
-                stretches[-1].append(part)
-            elif stretches[-1]:
-                stretches.append([])
-        return [text for stretch in stretches if (text := self.text_of(role, stretch))]
+        texts = self.texts_of(role, parts)
+        stretches = stretches_between(len(parts), left_out)
+        found = ("\n".join(texts[place] for place in stretch if place in texts) for stretch in stretches)
+        return [text for text in found if text]
 
-    def _texts(self, parts: Sequence[Part]) -> Iterator[str]:
-        for part in parts:
-            match part:
-                case Text(text):
-                    yield text
-                case Reasoning(text):
-                    if self.reasoning:
-                        yield text
-                case ToolCall(arguments=arguments):
-                    yield _values(arguments)
-                case ToolResult(content, is_json=is_json):
-                    yield _values(content) if is_json else content
-                case File():
-                    pass
-                case _:
-                    assert_never(part)
+    def literal_of(self, role: str, parts: Sequence[Part], left_out: Collection[int]) -> Literal:
+        """Returns what MATCH_SUBSTRING looks in, without the parts at some places and without reasoning that is not searched."""
+        if self._is_silent(role):
+            return Literal()
+        kept = [at for at, part in enumerate(parts) if at not in left_out and (self.reasoning or not isinstance(part, Reasoning))]
+        stretches = stretches_between(len(parts), frozenset(range(len(parts))).difference(kept))
+        texts = [text_of([parts[place] for place in stretch]) for stretch in stretches]
+        arguments = [part.arguments for place in kept if isinstance(part := parts[place], ToolCall)]
+        return Literal(tuple(filter(None, texts)), tuple(filter(None, arguments)))
+
+    def _text(self, part: Part) -> str | None:
+        """Returns what is searched of a part, None for one that is not searched."""
+        match part:
+            case Text(text):
+                return text
+            case Reasoning(text):
+                return text if self.reasoning else None
+            case ToolCall(arguments=arguments):
+                return _values(arguments)
+            case ToolResult(content, is_json=is_json):
+                return _values(content) if is_json else content
+            case File():
+                return None
+            case _:
+                assert_never(part)
+
+
+def stretches_between(count: int, left_out: Collection[int]) -> list[list[int]]:
+    """Returns the places of so many parts without some of them, a list for each stretch of neighbours; none is empty."""
+    stretches: list[list[int]] = [[]]
+    for place in range(count):
+        if place not in left_out:
+            stretches[-1].append(place)
+        elif stretches[-1]:
+            stretches.append([])
+    return [stretch for stretch in stretches if stretch]

@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -273,6 +273,26 @@ GAP = ""
 """Stands among words where others were left out, so that no phrase runs across: no word is equal to it."""
 
 
+def joined(stretches: Iterable[Iterable[TurnWords]]) -> TurnWords:
+    """Returns the words of several texts as one turn's, not cut: those of one stretch side by side, a GAP between two stretches."""
+    exact: list[str] = []
+    stems: list[str] = []
+    symbols: set[str] = set()
+    parts: set[str] = set()
+    for stretch in stretches:
+        gap = bool(exact)
+        for words in stretch:
+            if gap and words.exact:
+                exact.append(GAP)
+                stems.append(GAP)
+                gap = False
+            exact += words.exact
+            stems += words.stems
+            symbols |= words.symbols
+            parts |= words.parts
+    return TurnWords(tuple(exact), tuple(stems), frozenset(symbols), frozenset(parts))
+
+
 _MOST_STEMS = 100_000
 """Words that a thread remembers the stems of, about 15 MB; the common ones come back soon after it forgot."""
 _LONGEST_REMEMBERED = 64
@@ -342,22 +362,22 @@ class Analyser:
         """Returns the words of a turn of whose searched text only stretches count, a GAP between two of them; all together are cut
         at INDEXED_BYTES.
         """
-        exact: list[str] = []
-        stems: list[str] = []
-        symbols: set[str] = set()
-        parts: set[str] = set()
+        return joined((words,) for words, _ in self._each(stretches))
+
+    def each_of(self, texts: Sequence[str]) -> list[TurnWords] | None:
+        """Returns the words of each text of one turn; None where all together are more than are searched."""
+        found = list(self._each(texts))
+        return None if any(cut for _, cut in found) or len(found) < len(texts) else [words for words, _ in found]
+
+    def _each(self, texts: Iterable[str]) -> Iterator[tuple[TurnWords, bool]]:
+        """Yields the words of each text and whether some were cut off: joined by blanks all are INDEXED_BYTES at most."""
         left = INDEXED_BYTES
-        for stretch in stretches:
-            words, cut = self._turn(stretch, left)
-            if words.exact:
-                exact += [GAP, *words.exact] if exact else words.exact
-                stems += [GAP, *words.stems] if stems else words.stems
-            symbols |= words.symbols
-            parts |= words.parts
+        for text in texts:
+            words, cut = self._turn(text, left)
+            yield words, cut
             left -= sum(map(_bytes_of, words.exact)) + len(words.exact)
             if cut or left <= 0:
-                break
-        return TurnWords(tuple(exact), tuple(stems), frozenset(symbols), frozenset(parts))
+                return
 
 
 def _end_of_word(text: str, count: int) -> int:
