@@ -44,6 +44,8 @@ class Right:
 _READS = Right(agent=Whom.READABLE, user=Whom.SCOPE, recorded=True)
 _IS_TOLD = Right(agent=Whom.READABLE, user=Whom.SCOPE)
 _WRITES = Right(agent=Whom.FAMILY, user=Whom.SCOPE)
+# Looks at the caller's own alone, which is nobody's business but its own: nothing is recorded.
+_OWN = Right(agent=Whom.FAMILY, user=Whom.SCOPE)
 
 # contract.md's table of rights: a row for every method of the proto, which is refused to all without one.
 RIGHTS: Mapping[str, Right] = MappingProxyType(
@@ -58,6 +60,10 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "WriteConversation": _WRITES,
         "DeleteConversation": _WRITES,
         "ImportTurns": _WRITES,
+        "IndexConversation": _WRITES,
+        "SearchTurns": _OWN,
+        "ResolveSource": _OWN,
+        "CompileContext": _OWN,
         "UpdateAgent": Right(agent=Whom.ITSELF, user=Whom.SCOPE, fields=frozenset({"name"})),
         "ListReads": Right(agent=Whom.ITSELF, user=Whom.SCOPE),
         "VerifyAudit": Right(agent=Whom.NOBODY, user=Whom.SCOPE),
@@ -378,10 +384,18 @@ class Access:
     # -- writing
 
     def writable(
-        self, who: Who, agent_id: str, request_scope: Scope, field: str = "agent_id", parent_agent_id: str = ""
+        self,
+        who: Who,
+        agent_id: str,
+        request_scope: Scope,
+        field: str = "agent_id",
+        parent_agent_id: str = "",
+        *,
+        exact_scope: bool = False,
     ) -> AgentKey:
         """Returns the agent that a write goes to, which may have to be made: by a user, by itself, or by the agent that is named as
-        its parent or has that one as a sub-agent.
+        its parent or has that one as a sub-agent. With `exact_scope` it is the agent of exactly the caller's scope joined with the
+        request's, whatever others of its id are visible.
 
         Raises PermissionDenied for a visible agent that is not the caller's own, NotFound for one that is not visible.
         """
@@ -390,7 +404,7 @@ class Access:
         agent_id = agent_id or who.agent_id
         if who.scope is None:
             raise no_such_agent(agent_id)
-        named = self._behind(who, agent_id, request_scope)
+        named = self._in_exactly(who, who.scope, agent_id) if exact_scope else self._behind(who, agent_id, request_scope)
         agent = named.one(field)
         if agent is None:
             return self._to_be_made(who, who.scope, agent_id, parent_agent_id)
@@ -399,6 +413,12 @@ class Access:
         if who.whom is Whom.ITSELF and agent_id != who.agent_id:
             raise PermissionDenied(f"{field}: an agent may change its own name only")
         return AgentKey(agent_id, agent.scope, agent.pk, within=who.bound)
+
+    def _in_exactly(self, who: Who, scope: Scope, agent_id: str) -> _Named:
+        """Returns the agent that an id stands for in exactly a scope, if there is one."""
+        agent = self._store.agent_in_scope(agent_id, scope)
+        own = agent is not None and agent.pk in self.family(who)
+        return _Named(agent_id, [agent] if agent is not None else [], own)
 
     def _to_be_made(self, who: Who, scope: Scope, agent_id: str, parent_agent_id: str) -> AgentKey:
         """Returns an agent that a write makes. Raises NotFound where it would be neither the caller nor a sub-agent of its own."""

@@ -21,6 +21,9 @@ LIST_CONVERSATIONS, GET_CONVERSATION = (f"{AGENTS}/{name}" for name in ("ListCon
 APPEND, WRITE, DELETE, IMPORT = (
     f"{CONVERSATIONS}/{name}" for name in ("AppendTurns", "WriteConversation", "DeleteConversation", "ImportTurns")
 )
+INDEX, SEARCH_TURNS, RESOLVE, COMPILE = (
+    f"{CONVERSATIONS}/{name}" for name in ("IndexConversation", "SearchTurns", "ResolveSource", "CompileContext")
+)
 LIST_READS, VERIFY = f"{AUDIT}/ListReads", f"{AUDIT}/VerifyAudit"
 LISTS = ("matches", "near", "partial")
 

@@ -7,20 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aforesaid.model import Source, Text, Turn
+from aforesaid.model import Source, SourceRef, Text, Turn
 from aforesaid_server.access import Call
 from aforesaid_server.api import Core
 from aforesaid_server.api.health import Readiness
 from aforesaid_server.audit import ReadRecord, Verification
 from aforesaid_server.errors import Stopped
 from aforesaid_server.house import House
-from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
+from aforesaid_server.ingest import (
+    AppendRequest,
+    DeleteRequest,
+    ImportItem,
+    ImportTally,
+    Indexed,
+    IndexOutcome,
+    UpdateRequest,
+    WriteRequest,
+)
 from aforesaid_server.search import Page, ReadReply, ReadRequest, SearchReply, SearchRequest
-from aforesaid_server.store import StoredAgent, StoredConversation, StoredTurn, Written, WrittenTurn
+from aforesaid_server.search.chats import Resolved, TurnHit, TurnsReply, TurnsRequest
+from aforesaid_server.search.context import Candidate, Context, ContextRequest
+from aforesaid_server.store import StoredAgent, StoredConversation, StoredTurn, TurnInPlace, Written, WrittenTurn
 
 AGENT = StoredAgent(1, "ada", "Ada", "implementer", False, {"user_id": "u"}, None, "")
 CONVERSATION = StoredConversation(2, 1, "talk", "A talk", Source(), 3, 1_000_001, 2_000_002, 1, 6)
 TURN = StoredTurn(9, 2, "t-0", 0, "user", (Text("hello"),), 1_500_000, 0, 5, bytes(range(32)))
+PLACE = TurnInPlace(TURN, CONVERSATION, AGENT)
 READY = Readiness(True)
 NOTHING_FOUND = SearchReply((), (), (), "", "nothing was found", 0, 1_700_000_000_000_000)
 
@@ -83,6 +95,24 @@ class FakeCore:
         reply: Written = self._answered(call, request, Written(AGENT, CONVERSATION, (), ()))
         return reply
 
+    def index(self, call: Call, request: WriteRequest) -> Indexed:
+        written = Indexed(IndexOutcome.WRITTEN, Written(AGENT, CONVERSATION, (), ()))
+        reply: Indexed = self._answered(call, request, written)
+        return reply
+
+    def search_turns(self, call: Call, request: TurnsRequest) -> TurnsReply:
+        reply: TurnsReply = self._answered(call, request, TurnsReply((TurnHit(PLACE, 1.0),), "", 0, 1_700_000_000_000_000))
+        return reply
+
+    def resolve_source(self, call: Call, source: SourceRef, scope: Mapping[str, str]) -> Resolved:
+        reply: Resolved = self._answered(call, (source, scope), Resolved(PLACE, None))
+        return reply
+
+    def compile_context(self, call: Call, request: ContextRequest) -> Context:
+        candidate = Candidate("user: hello", "search", "ada", "talk", "t-0", 0, 1.0)
+        reply: Context = self._answered(call, request, Context((candidate,), 0))
+        return reply
+
     def delete(self, call: Call, request: DeleteRequest) -> None:
         self._answered(call, request, None)
 
@@ -119,7 +149,7 @@ class FakeCore:
 
     def house(self) -> House:
         """The core as the doors take it."""
-        return House(Core(self, self, self, self), lambda: self.readiness, self.close)
+        return House(Core(self, self, self, self, self, self), lambda: self.readiness, self.close)
 
     def open_house(self) -> House:
         """The same where tokens are demanded, and everybody has one."""

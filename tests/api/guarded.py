@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
+from pydantic import SecretStr
 
 from aforesaid_server.__main__ import commands
 from aforesaid_server.house import House, build_core
@@ -78,10 +80,10 @@ class Guarded:
 
 
 @contextmanager
-def guarded(data: Path, *, verify: Path | None = None, **settings: object) -> Iterator[Guarded]:
+def guarded(data: Path, *, verify: Path | None = None, **settings: Any) -> Iterator[Guarded]:
     """Serves a data folder to who has a token; searches are answered when it begins. `verify` is the CA to trust over TLS."""
     data.mkdir(exist_ok=True, mode=0o700)
-    house = build_core(Settings(data=data, port=0, grpc_port=0, auth="token"))
+    house = build_core(Settings(data=data, store=settings.get("store", SecretStr("")), port=0, grpc_port=0, auth="token"))
     try:
         with running(house, auth="token", **settings) as service:
             door = ConnectDoor(service.url, verify)

@@ -22,13 +22,17 @@ from aforesaid_server.access import RIGHTS as ACCESS_RIGHTS
 from scripts.running_server import RunningServer
 from tests.api.callers import (
     APPEND,
+    COMPILE,
     DELETE,
     GET_AGENT,
     GET_CONVERSATION,
+    INDEX,
     LIST_AGENTS,
     LIST_CONVERSATIONS,
     LIST_READS,
     READ,
+    RESOLVE,
+    SEARCH_TURNS,
     UPDATE_AGENT,
     VERIFY,
     WRITE,
@@ -96,6 +100,24 @@ append/write/import      plain/guest          ok        ok       ok       denied
 append/write/import      bound                ok        ok       ok       denied     .          unknown    unknown
 append/write/import      stranger             .         .        .        denied     denied     unknown    unknown
 
+index                    user/service         .         ok       ok       ok         ok         .          .
+index                    reader/leaf/retired  ok        ok       ok       denied     denied     unknown    unknown
+index                    plain/guest          ok        ok       ok       denied     denied     unknown    unknown
+index                    bound                ok        ok       ok       denied     .          unknown    unknown
+index                    stranger             .         .        .        denied     denied     unknown    unknown
+
+turns/context            user/service         .         ok       ok       ok         ok         nothing    nothing
+turns/context            reader/leaf/retired  ok        ok       ok       nothing    nothing    nothing    nothing
+turns/context            plain/guest          ok        ok       ok       nothing    nothing    nothing    nothing
+turns/context            bound                ok        ok       ok       nothing    .          nothing    nothing
+turns/context            stranger             nothing   .        .        nothing    nothing    nothing    nothing
+
+source                   user/service         .         ok       ok       ok         ok         unknown    unknown
+source                   reader/leaf/retired  ok        ok       ok       unknown    unknown    unknown    unknown
+source                   plain/guest          ok        ok       ok       unknown    unknown    unknown    unknown
+source                   bound                ok        ok       ok       unknown    .          unknown    unknown
+source                   stranger             unknown   .        .        unknown    unknown    unknown    unknown
+
 delete                   user/service         .         ok       ok       ok         ok         unknown    unknown
 delete                   reader/leaf/retired  ok        ok       ok       denied     denied     unknown    unknown
 delete                   plain/guest          ok        ok       ok       denied     denied     unknown    unknown
@@ -129,6 +151,10 @@ BY_METHOD = {
     "WriteConversation": "write",
     "DeleteConversation": "delete",
     "ImportTurns": "import",
+    "IndexConversation": "index",
+    "SearchTurns": "turns",
+    "ResolveSource": "source",
+    "CompileContext": "context",
     "ListReads": "list_reads",
     "VerifyAudit": "verify",
 }
@@ -321,6 +347,8 @@ def outcome(method: str, reply: Reply) -> str:
         return str(reply.body["skipped"][0]["code"])
     if method == "search" and reply.code == "ok" and not hits(reply):
         return "nothing"
+    if method in {"turns", "context"} and reply.code == "ok" and not {"hits", "candidates"} & reply.body.keys():
+        return "nothing"
     return reply.code
 
 
@@ -368,6 +396,36 @@ def writing(world: World, by: Caller, target: str) -> Reply:
         return by.call(WRITE, {"conversation": {"agentId": target, "conversationId": talk, "turns": [turn("x")]}})
 
     return kept_or_not(world, target, write)
+
+
+def indexing(world: World, by: Caller, target: str) -> Reply:
+    def write(talk: str) -> Reply:
+        return by.call(INDEX, {"conversation": {"agentId": target, "conversationId": talk, "turns": [turn("x")]}})
+
+    return kept_or_not(world, target, write)
+
+
+def searching_turns(world: World, by: Caller, target: str) -> Reply:
+    reply = by.call(SEARCH_TURNS, {"query": world.word, "agentIds": [target]})
+    assert {hit["agentId"] for hit in reply.body.get("hits", [])} <= {target}
+    return reply
+
+
+def resolving(_: World, by: Caller, target: str) -> Reply:
+    reply = by.call(RESOLVE, {"source": {"agentId": target, "conversationId": TALK, "turnId": f"{TALK}:0"}})
+    assert reply.code != "ok" or reply.body["agentId"] == target
+    return reply
+
+
+def compiling(world: World, by: Caller, target: str) -> Reply:
+    """By a source and by a search."""
+    source = {"agentId": target, "conversationId": TALK, "turnId": f"{TALK}:0"}
+    reply = by.call(COMPILE, {"sources": [source]})
+    found = by.call(COMPILE, {"query": world.word, "agentIds": [target]})
+    texts = [[one["text"] for one in some.body.get("candidates", [])] for some in (reply, found)]
+    assert texts[0] == texts[1]
+    assert texts[0] in ([], [f"user: {world.word} of {target}"])
+    return reply
 
 
 def importing(world: World, by: Caller, target: str) -> Reply:
@@ -419,6 +477,10 @@ METHODS = {
     "append": appending,
     "write": writing,
     "import": importing,
+    "index": indexing,
+    "turns": searching_turns,
+    "source": resolving,
+    "context": compiling,
     "delete": deleting,
     "update_agent": updating,
 }
@@ -808,6 +870,7 @@ def asks_of(twins: Twins) -> list[tuple[str, Json, str]]:
         (LIST_CONVERSATIONS, named, "agent_id"),
         (APPEND, talk | {"turns": [turn("x")]}, "agent_id"),
         (WRITE, {"conversation": talk | {"turns": [turn(twins.word)]}}, "conversation.agent_id"),
+        (INDEX, {"conversation": talk | {"turns": [turn(twins.word)]}}, "conversation.agent_id"),
         (UPDATE_AGENT, {"agent": named | {"name": "Twin"}, "updateMask": "name"}, "agent.agent_id"),
         (DELETE, talk, "agent_id"),
     ]

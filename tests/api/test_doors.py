@@ -13,13 +13,16 @@ import grpc
 import httpx
 import pytest
 
-from aforesaid.model import Agent, Conversation, File, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+from aforesaid.model import Agent, Conversation, File, Reasoning, Source, SourceRef, Text, ToolCall, ToolResult, Turn
 from aforesaid_server.audit import Fault, ReadRecord, Verification
-from aforesaid_server.ingest import AppendRequest, DeleteRequest, UpdateRequest, WriteRequest
+from aforesaid_server.ingest import AppendRequest, DeleteRequest, Indexed, IndexOutcome, UpdateRequest, WriteRequest
 from aforesaid_server.search import ContextTurn, Hit, Page, ReadReply, ReadRequest, SearchReply, SearchRequest
+from aforesaid_server.search.chats import Resolved, TurnHit, TurnsReply, TurnsRequest
+from aforesaid_server.search.context import ContextRequest
 from aforesaid_server.store import StoredTurn, Written, WrittenTurn
+from aforesaid_server.text.transcript import Kind
 from tests.api.doors import AGENTS, AUDIT, CONVERSATIONS, SEARCH, ConnectDoor, Contract, GrpcDoor, Service, running
-from tests.api.fakes import AGENT, CONVERSATION, TURN, FakeCore
+from tests.api.fakes import AGENT, CONVERSATION, PLACE, TURN, FakeCore
 
 Door: TypeAlias = ConnectDoor | GrpcDoor
 Json: TypeAlias = dict[str, Any]
@@ -54,6 +57,16 @@ PARTS = (
     ToolResult('{"b": 1.0}', "2", is_json=True),
     File("image/png", "a.png"),
 )
+
+DIGEST = f"sha256:{bytes(range(32)).hex()}"
+TURN_HIT_JSON: Json = {
+    "agentId": "ada",
+    "scope": {"user_id": "u"},
+    "conversationId": "talk",
+    "turn": TURN_JSON | {"parts": [{"text": "hello"}]},
+    "score": 1.0,
+    "digest": DIGEST,
+}
 
 # method, what is sent, what the core is asked, what comes back
 METHODS: list[tuple[str, Json, object, Json]] = [
@@ -92,6 +105,25 @@ METHODS: list[tuple[str, Json, object, Json]] = [
             scope=SCOPE,
         ),
         {"notice": "nothing was found", "freshness": {"asOf": "2023-11-14T22:13:20Z"}},
+    ),
+    (
+        SEARCH,
+        {
+            "query": ' -"fox ',
+            "partKinds": ["PART_KIND_FILE", "PART_KIND_TEXT", "PART_KIND_FILE", "PART_KIND_TOOL_RESULT_JSON"],
+            "match": "MATCH_SUBSTRING",
+        },
+        SearchRequest(' -"fox ', kinds=Kind.TEXT | Kind.TOOL_RESULT_JSON | Kind.FILE, substring=True),
+        {"notice": "nothing was found", "freshness": {"asOf": "2023-11-14T22:13:20Z"}},
+    ),
+    *(
+        (
+            SEARCH,
+            {"query": "x", "partKinds": [f"PART_KIND_{kind.name}"]},
+            SearchRequest("x", kinds=kind),
+            {"notice": "nothing was found", "freshness": {"asOf": "2023-11-14T22:13:20Z"}},
+        )
+        for kind in Kind
     ),
     (SEARCH, {"query": "x"}, SearchRequest("x"), {"notice": "nothing was found", "freshness": {"asOf": "2023-11-14T22:13:20Z"}}),
     (
@@ -184,6 +216,82 @@ METHODS: list[tuple[str, Json, object, Json]] = [
         DeleteRequest("a", "c", SCOPE),
         {},
     ),
+    (
+        f"{CONVERSATIONS}/WriteConversation",
+        {"conversation": {"conversationId": "c"}, "exactScope": True},
+        WriteRequest(Conversation("c", ""), None, exact_scope=True),
+        {"conversation": CONVERSATION_JSON},
+    ),
+    (
+        f"{CONVERSATIONS}/DeleteConversation",
+        {"conversationId": "c", "exactScope": True},
+        DeleteRequest("", "c", exact_scope=True),
+        {},
+    ),
+    (
+        f"{CONVERSATIONS}/IndexConversation",
+        {
+            "conversation": {"conversationId": "c", "agentId": "a", "turns": [{"role": "user", "parts": [{"text": "x"}]}]},
+            "expectedRevision": "0",
+            "exactScope": True,
+            "scope": SCOPE,
+        },
+        WriteRequest(Conversation("c", "a", "", (Turn("user", (Text("x"),)),)), 0, SCOPE, exact_scope=True),
+        {"conversation": CONVERSATION_JSON, "outcome": "INDEX_OUTCOME_WRITTEN"},
+    ),
+    (
+        f"{CONVERSATIONS}/SearchTurns",
+        {
+            "query": '"héllo" -wörld',
+            "limit": 7,
+            "conversationIds": ["c:1", "d"],
+            "agentIds": ["chat", "b"],
+            "stem": True,
+            "around": 3,
+            "scope": SCOPE,
+        },
+        TurnsRequest('"héllo" -wörld', 7, ("c:1", "d"), ("chat", "b"), True, 3, SCOPE),
+        {"hits": [TURN_HIT_JSON], "freshness": {"asOf": "2023-11-14T22:13:20Z"}},
+    ),
+    (
+        f"{CONVERSATIONS}/SearchTurns",
+        {},
+        TurnsRequest(""),
+        {"hits": [TURN_HIT_JSON], "freshness": {"asOf": "2023-11-14T22:13:20Z"}},
+    ),
+    (
+        f"{CONVERSATIONS}/ResolveSource",
+        {"source": {"agentId": "a", "conversationId": "c:1", "turnId": "c:1:0", "digest": DIGEST}, "scope": SCOPE},
+        (SourceRef("c:1", "c:1:0", DIGEST, "a"), SCOPE),
+        {name: value for name, value in TURN_HIT_JSON.items() if name != "score"},
+    ),
+    (
+        f"{CONVERSATIONS}/CompileContext",
+        {
+            "query": "x",
+            "sources": [{"conversationId": "c", "turnId": "t"}],
+            "budget": 9,
+            "limit": 7,
+            "conversationIds": ["c"],
+            "agentIds": ["a"],
+            "stem": True,
+            "around": 3,
+            "scope": SCOPE,
+        },
+        ContextRequest("x", (SourceRef("c", "t"),), 9, 7, ("c",), ("a",), True, 3, SCOPE),
+        {
+            "candidates": [
+                {
+                    "text": "user: hello",
+                    "match": "search",
+                    "agentId": "ada",
+                    "conversationId": "talk",
+                    "turnId": "t-0",
+                    "score": 1.0,
+                }
+            ]
+        },
+    ),
     (f"{AUDIT}/ListReads", {"agentId": "a", "pagination": {"limit": 5}, "scope": SCOPE}, ("a", Page(5), SCOPE), {}),
     (f"{AUDIT}/VerifyAudit", {}, None, {"intact": True}),
 ]
@@ -199,6 +307,37 @@ def test_methods(method: str, body: Json, asked: object, told: Json, door: Door,
     assert reply.body == told
     call = core.asked[0][0]
     assert (call.method, call.door, call.agent_id, call.scope) == (method.rpartition("/")[2], door.name, "", {})
+
+
+def test_what_chats_answer_in_full(door: Door, core: FakeCore) -> None:
+    """Turns around, parts that were left out, an unchanged text that is told as false, and outcomes without a conversation."""
+    bare = replace(TURN, parts=())
+    hit = TurnHit(replace(PLACE, turn=bare), 0.5, (TURN,), (bare, TURN), parts_left_out=True)
+    core.answer = lambda _: TurnsReply((hit, hit), "a notice", 3, 0)
+    whole = TURN_JSON | {"parts": [{"text": "hello"}]}
+    told = TURN_HIT_JSON | {
+        "turn": TURN_JSON,
+        "score": 0.5,
+        "before": [whole],
+        "after": [TURN_JSON, whole],
+        "partsLeftOut": True,
+    }
+    reply = door.call(f"{CONVERSATIONS}/SearchTurns", {"query": "x"})
+    assert reply.body == {
+        "hits": [told, told],
+        "notice": "a notice",
+        "freshness": {"turnsPending": "3", "asOf": "1970-01-01T00:00:00Z"},
+    }
+    for unchanged in (True, False):
+        core.answer = lambda _, unchanged=unchanged: Resolved(PLACE, unchanged)
+        reply = door.call(f"{CONVERSATIONS}/ResolveSource", {"source": {"conversationId": "c", "turnId": "t"}})
+        assert reply.body["unchanged"] is unchanged
+    body = {"conversation": {"conversationId": "c"}}
+    core.answer = lambda _: Indexed(IndexOutcome.TOMBSTONED, None)
+    assert door.call(f"{CONVERSATIONS}/IndexConversation", body).body == {"outcome": "INDEX_OUTCOME_TOMBSTONED"}
+    core.answer = lambda _: Indexed(IndexOutcome.UNCHANGED, Written(AGENT, CONVERSATION, (), (), revised=False))
+    told = {"conversation": CONVERSATION_JSON, "outcome": "INDEX_OUTCOME_UNCHANGED"}
+    assert door.call(f"{CONVERSATIONS}/IndexConversation", body).body == told
 
 
 HIT = Hit(
@@ -224,6 +363,14 @@ HIT_JSON = {
     "turnId": "t/3",
     "title": "Title",
     "createdAt": "2024-01-01T00:00:00.123456Z",
+    "partKinds": [
+        "PART_KIND_TEXT",
+        "PART_KIND_REASONING",
+        "PART_KIND_TOOL_CALL",
+        "PART_KIND_TOOL_RESULT_TEXT",
+        "PART_KIND_TOOL_RESULT_JSON",
+        "PART_KIND_FILE",
+    ],
     "digest": "sha256:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
     "parentAgentId": "ada",
     "before": [{"turnId": "t/2", "seq": 2, "role": "user", "text": "before", "cut": True, "createdAt": "1970-01-01T00:00:05Z"}],

@@ -25,7 +25,13 @@ Json: TypeAlias = dict[str, Any]
 
 SECRET = "squeamish ossifrage"
 APPEND, WRITE = f"{CONVERSATIONS}/AppendTurns", f"{CONVERSATIONS}/WriteConversation"
-MATCHES = "MATCH_UNSPECIFIED, MATCH_ALL_WORDS, MATCH_ANY_WORD"
+INDEX, SEARCH_TURNS, RESOLVE, COMPILE = (
+    f"{CONVERSATIONS}/{name}" for name in ("IndexConversation", "SearchTurns", "ResolveSource", "CompileContext")
+)
+KINDS = ", ".join(
+    f"PART_KIND_{kind}" for kind in ("TEXT", "REASONING", "TOOL_CALL", "TOOL_RESULT_TEXT", "TOOL_RESULT_JSON", "FILE")
+)
+MATCHES = "MATCH_UNSPECIFIED, MATCH_ALL_WORDS, MATCH_ANY_WORD, MATCH_SUBSTRING"
 
 
 # -- the rules of the proto, on every door
@@ -52,6 +58,9 @@ RULES: list[tuple[str, Json, str, str]] = [
     (SEARCH, {"query": "x", "scope": {"": "v"}}, "scope", "a key: is empty"),
     (SEARCH, {"query": "x", "scope": {SECRET: "v" * 1025}}, "scope", "a value: 1025 bytes, at most 1024 are allowed"),
     (SEARCH, {"query": "x", "match": 7}, "match", f"7 is none of {MATCHES}"),
+    (SEARCH, {"query": "x", "partKinds": ["PART_KIND_TEXT", 0]}, "part_kinds[1]", f"0 is none of {KINDS}"),
+    (SEARCH, {"query": "x", "partKinds": [7]}, "part_kinds[0]", f"7 is none of PART_KIND_UNSPECIFIED, {KINDS}"),
+    (SEARCH, {"query": "x", "partKinds": ["PART_KIND_TEXT"] * 17}, "part_kinds", "17 entries, at most 16 are allowed"),
     (SEARCH, {"query": "x", "words": -1}, "words", "-1 is none of WORDS_UNSPECIFIED, WORDS_STEMMED, WORDS_AS_TYPED"),
     (f"{AGENTS}/ReadTranscript", {}, "conversation_id", "is empty"),
     (f"{AGENTS}/ReadTranscript", {"conversationId": "c", "offset": "-1"}, "offset", "-1 is less than 0"),
@@ -68,6 +77,24 @@ RULES: list[tuple[str, Json, str, str]] = [
         "turns[0].turn_id",
         "1025 bytes, at most 1024 are allowed",
     ),
+    (INDEX, {}, "conversation", "is empty"),
+    (INDEX, {"conversation": {"conversationId": "c" * 513}}, "conversation.conversation_id", "513 bytes, at most 512 are allowed"),
+    (SEARCH_TURNS, {"query": "é" * 32_769}, "query", "65538 bytes, at most 65536 are allowed"),
+    (SEARCH_TURNS, {"limit": -1}, "limit", "-1 is less than 0"),
+    (SEARCH_TURNS, {"around": 11}, "around", "11 is more than 10"),
+    (SEARCH_TURNS, {"conversationIds": ["c"] * 101}, "conversation_ids", "101 entries, at most 100 are allowed"),
+    (SEARCH_TURNS, {"agentIds": ["a", ""]}, "agent_ids[1]", "is empty"),
+    (RESOLVE, {}, "source", "is empty"),
+    (RESOLVE, {"source": {"turnId": "t"}}, "source.conversation_id", "is empty"),
+    (RESOLVE, {"source": {"conversationId": "c", "turnId": "t" * 1025}}, "source.turn_id", "1025 bytes, at most 1024 are allowed"),
+    (
+        RESOLVE,
+        {"source": {"conversationId": "c", "turnId": "t", "digest": SECRET}},
+        "source.digest",
+        "does not match regex pattern `^(sha256:[0-9a-f]{64})?$`",
+    ),
+    (COMPILE, {"budget": -1}, "budget", "-1 is less than 0"),
+    (COMPILE, {"sources": [{"conversationId": "c", "turnId": "t"}, {"conversationId": "c"}]}, "sources[1].turn_id", "is empty"),
     (WRITE, {"conversation": {"turns": [{"role": "r" * 129}]}}, "conversation.turns[0].role", "129 bytes, at most 128 are allowed"),
 ]
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from aforesaid_server.store import AgentKey, NewGrant
-from aforesaid_server.store.sql import open_sqlite
 from scripts.running_server import RunningServer
 from tests.api.callers import (
     APPEND,
@@ -204,16 +202,6 @@ def test_it_ends_at_its_time(three: Three) -> None:
     assert [one["state"] for one in three.owner.listed("grants") if one["number"] == number] == ["expired"]
     three.grant()
     assert three.reader.read(TALK, agentId=three.read).code == "ok"
-
-
-def test_the_moment_at_which_it_ends(tmp_path: Path) -> None:
-    with closing(open_sqlite(tmp_path / "store.db")) as store:
-        reader, read = (store.update_agent(AgentKey(name)).pk for name in ("reader", "read"))
-        number = store.add_grant(NewGrant(reader, read, 1_000, "why", "by"), now=0)
-        assert [store.granted(reader, now) for now in (0, 999, 1_000, 10**18)] == [{read}, {read}, set(), set()]
-        assert store.granted(read, 0) == set()
-        store.revoke_grant(number, now=5, by="x")
-        assert store.granted(reader, 0) == set()
 
 
 # The commands

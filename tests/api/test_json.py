@@ -23,7 +23,13 @@ from protobuf import (
 )
 
 from aforesaid.agent.v1.agent_service_pb import SearchTranscriptsRequest, UpdateAgentRequest
-from aforesaid.agent.v1.conversation_service_pb import AppendTurnsRequest, ImportTurnsRequest, WriteConversationRequest
+from aforesaid.agent.v1.conversation_service_pb import (
+    AppendTurnsRequest,
+    CompileContextRequest,
+    ImportTurnsRequest,
+    SearchTurnsRequest,
+    WriteConversationRequest,
+)
 from aforesaid_server.api.codecs import MAX_DEPTH, read_binary, read_json
 from aforesaid_server.errors import InvalidArgument
 from tests.api.doors import Contract
@@ -77,7 +83,15 @@ def objects(message: DescMessage) -> some.SearchStrategy[dict[str, Any]]:
     return names.flatmap(lambda chosen: some.fixed_dictionaries({name: fields[name] for name in chosen}))
 
 
-KINDS = (SearchTranscriptsRequest, AppendTurnsRequest, WriteConversationRequest, UpdateAgentRequest, ImportTurnsRequest)
+KINDS = (
+    SearchTranscriptsRequest,
+    AppendTurnsRequest,
+    WriteConversationRequest,
+    UpdateAgentRequest,
+    ImportTurnsRequest,
+    SearchTurnsRequest,
+    CompileContextRequest,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

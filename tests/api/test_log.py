@@ -222,6 +222,18 @@ def test_nothing_that_is_kept_is_logged(told_all: RunningServer) -> None:
     assert door.call(APPEND, place | {"agentId": f"{CANARY}own", "turns": [turn]}, other).code == "permission_denied"
     renamed = {"agent": {"agentId": f"{CANARY}own", "name": f"{CANARY} name"}, "updateMask": "name"}
     ok(door.call(UPDATE_AGENT, renamed))
+    chat = {"conversation": place | {"conversationId": f"{CANARY}chat", "turns": [turn | {"turnId": f"{CANARY}message"}]}}
+    assert ok(door.call(f"{CONVERSATIONS}/IndexConversation", chat, own)).body["outcome"] == "INDEX_OUTCOME_WRITTEN"
+    for query in (CANARY, f"{CANARY} {CANARY}s sings"):
+        turns = ok(door.call(f"{CONVERSATIONS}/SearchTurns", {"query": query, "around": 1}, own)).body["hits"]
+        assert len(turns) == 2
+    source = {"conversationId": f"{CANARY}chat", "turnId": f"{CANARY}message"}
+    assert ok(door.call(f"{CONVERSATIONS}/ResolveSource", {"source": source}, own)).body["turn"]
+    assert door.call(f"{CONVERSATIONS}/ResolveSource", {"source": source}, other).code == "not_found"
+    context = ok(door.call(f"{CONVERSATIONS}/CompileContext", {"query": CANARY, "sources": [source], "around": 1}, own)).body
+    assert len(context["candidates"]) == 2
+    ok(door.call(f"{CONVERSATIONS}/DeleteConversation", {"conversationId": f"{CANARY}chat"}, own))
+    assert ok(door.call(f"{CONVERSATIONS}/IndexConversation", chat, own)).body == {"outcome": "INDEX_OUTCOME_TOMBSTONED"}
     assert ok(door.call(f"{AUDIT}/ListReads", {})).body["records"]
     assert ok(door.call(f"{AUDIT}/VerifyAudit", {})).body["intact"]
     ok(door.call(f"{CONVERSATIONS}/DeleteConversation", place, own))

@@ -26,9 +26,10 @@ from aforesaid_server.api.metrics import Calls, new_registry
 from aforesaid_server.doors import listen
 from aforesaid_server.errors import StartError
 from aforesaid_server.index import Batch, Index, Lists
-from aforesaid_server.index.live import Imported, LiveIndex
+from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.index.tantivy import TantivyIndex
 from aforesaid_server.settings import Settings
+from aforesaid_server.store import Imported
 from tests.api.callers import LIST_AGENTS, new, ok
 from tests.api.doors import SEARCH, ConnectDoor, Contract, GrpcDoor, Service, running
 from tests.api.fakes import FakeCore, Slow

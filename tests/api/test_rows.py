@@ -13,10 +13,12 @@ A row in rows/*.toml holds
     query, request         the query; other fields of the request, as they stand in its JSON
     matches, near          [turn, tier] and [turn, step] in order; a turn is its place in turns, from 0
     partial, any_word      turns in any order; any_word are the matches of MATCH_ANY_WORD
+    held                   the matches of MATCH_SUBSTRING in order, each with the score 1
     nothing, more, error   true: every list is empty; true: there is a next page; code, and field where the contract names it
     notice, notice_ends    the whole notice; how it ends
     snippets, windows      by turn: the exact snippet; cut (at "start", "end"), holds (pieces of it), between_characters (cut inside
                            a stretch without blanks)
+    kinds                  by turn: the part_kinds of the hit
     places, ids, around    [turn, seq, content_offset, content_length]; ids of the turns; by turn: texts before and after
 
 A list that a row does not name must be empty. A text may be a list of strings and of {of, times}, which are joined.
@@ -65,6 +67,7 @@ class Row:
     near: list[list[int]] = field(default_factory=list)
     partial: list[int] = field(default_factory=list)
     any_word: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
     nothing: bool = False
     more: bool = False
     error: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Row:
     notice_ends: str = ""
     snippets: Mapping[str, str] = field(default_factory=dict)
     windows: Mapping[str, Json] = field(default_factory=dict)
+    kinds: Mapping[str, list[str]] = field(default_factory=dict)
     places: list[list[int]] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     around: Mapping[str, Mapping[str, list[Pieces]]] = field(default_factory=dict)
@@ -79,12 +83,12 @@ class Row:
     @property
     def lists(self) -> dict[str, list[list[int]] | list[int]]:
         """What the reply must hold, in the form that `lists_of` gives it."""
-        return {"matches": self.any_word or self.matches, "near": self.near, "partial": self.partial}
+        return {"matches": self.any_word or self.held or self.matches, "near": self.near, "partial": self.partial}
 
     @property
     def hits(self) -> list[int]:
         """The turns of all lists, by their place in `turns`."""
-        return [turn for turn, _ in (*self.matches, *self.near)] + self.partial + self.any_word
+        return [turn for turn, _ in (*self.matches, *self.near)] + self.partial + self.any_word + self.held
 
     def __str__(self) -> str:
         return f"{self.file}-{self.name.replace(' ', '-')}"
@@ -122,6 +126,8 @@ def test_the_row_holds(http: httpx.Client, row: Row) -> None:
     assert {turn: hits[int(turn)]["snippet"] for turn in row.snippets} == row.snippets
     for turn, window in row.windows.items():
         assert_window(window, hits[int(turn)]["snippet"], spelled(text_of(row.turns[int(turn)])))
+    for turn, kinds in row.kinds.items():
+        assert hits[int(turn)].get("partKinds", []) == [f"PART_KIND_{kind}" for kind in kinds]
     assert [place_of(turn, hits[turn]) for turn, *_ in row.places] == row.places
     if row.ids:
         assert conversation.ids == row.ids
@@ -186,6 +192,9 @@ class Written:
         if self._row.any_word:
             assert_shares(matches)
             found["matches"] = sorted(self.turn_of(hit) for hit in matches)
+        if self._row.held:
+            assert {hit["score"] for hit in matches} <= {1}
+            found["matches"] = [self.turn_of(hit) for hit in matches]
         return found
 
     def _write(self, places: list[int]) -> None:
@@ -363,10 +372,11 @@ def test_the_row_is_well_formed(row: Row) -> None:
     assert row.partial == sorted(row.partial)
     assert row.any_word == sorted(row.any_word)
     assert bool(row.any_word) == (row.request.get("match") == "MATCH_ANY_WORD" and not row.nothing)
+    assert bool(row.held) == (row.request.get("match") == "MATCH_SUBSTRING" and not row.nothing and not row.error)
     # Within a list the level falls; what stands in the row's other fields is a hit.
     by_time = row.request.get("order") == "ORDER_NEWEST"
     assert by_time or [tier for _, tier in row.matches] == sorted((tier for _, tier in row.matches), reverse=True)
     assert [step for _, step in row.near] == sorted((step for _, step in row.near), reverse=True)
-    named = [int(turn) for turns in (row.snippets, row.windows, row.around) for turn in turns] + [turn for turn, *_ in row.places]
-    assert set(named) <= set(row.hits)
+    named = [int(turn) for turns in (row.snippets, row.windows, row.around, row.kinds) for turn in turns]
+    assert {*named, *(turn for turn, *_ in row.places)} <= set(row.hits)
     assert all(turn_json(entry)["parts"] for entry in row.turns)

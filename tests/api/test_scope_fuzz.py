@@ -20,31 +20,40 @@ from threading import current_thread
 from typing import Any, TypeAlias
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import Engine, event
 
 from aforesaid.model import Text
 from aforesaid_server.access import Call
 from aforesaid_server.keys import keys_in
+from aforesaid_server.settings import Folder
 from aforesaid_server.store import AgentKey, Append, NewGrant, NewTurn, StoredAgent
-from aforesaid_server.store.sql import SqlStore, open_sqlite
+from aforesaid_server.store.opening import open_store
+from aforesaid_server.store.sql import SqlStore
 from aforesaid_server.text.transcript import text_of
 from aforesaid_server.tokens import Owner, Tokens
 from tests.api.callers import (
     APPEND,
+    COMPILE,
     DELETE,
     GET_AGENT,
     GET_CONVERSATION,
+    INDEX,
     LIST_AGENTS,
     LIST_CONVERSATIONS,
     LIST_READS,
     READ,
+    RESOLVE,
+    SEARCH_TURNS,
     UPDATE_AGENT,
     VERIFY,
+    WRITE,
     Caller,
     hits,
 )
 from tests.api.doors import SEARCH, Json, Reply
 from tests.api.guarded import Guarded, guarded
+from tests.conftest import NewDatabase
 from tests.faults.serving import LONG
 from tests.store.plain import said
 
@@ -131,11 +140,11 @@ def plan_of(random: Random) -> Plan:
 class World:
     """One of the two: its data folder, filled before it is served."""
 
-    def __init__(self, folder: Path, plan: Plan, number: int, random: Random) -> None:
+    def __init__(self, folder: Path, plan: Plan, number: int, random: Random, address: str) -> None:
         folder.mkdir()
         (folder / "secret").write_bytes(b"s" * 32)  # one for both, or hashes of queries would differ
         self.folder, self.plan = folder, plan
-        self.store: SqlStore = open_sqlite(folder / "store.sqlite3")
+        self.store = open_store(Folder(data=folder, store=SecretStr(address)))
         self.tokens = Tokens(self.store, keys_in(folder / "secret").tokens)
         inside, outside = list(plan.inside), list(plan.outside[number])
         self.agents: list[StoredAgent] = []
@@ -212,14 +221,31 @@ def turn_of(turn_id: str, text: str) -> NewTurn:
 # What a caller asks
 
 
-def a_request(random: Random, scopes: Sequence[Scope]) -> tuple[str, Json]:
-    """A method and a request, with ids that are in the scope, out of it or nowhere."""
+def some_of(random: Random, asked: Json, *fields: tuple[str, Any, float]) -> Json:
+    """A request with some more fields, each with its chance."""
+    return asked | {field: value for field, value, chance in fields if random.random() < chance}
+
+
+def a_request(random: Random, scopes: Sequence[Scope], known: Sequence[tuple[str, str]]) -> tuple[str, Json]:
+    """A method and a request, with ids that are in the scope, out of it or nowhere; `known` are conversations and turns by id."""
     agent: Json = {"agentId": random.choice([*IDS, "x0", "x1", "x2", "nobody"])} if random.random() < 0.7 else {}
     scope: Json = {"scope": random.choice(scopes)} if random.random() < 0.4 else {}
     talk = {"conversationId": random.choice([*TALKS, "none"])}
     limit: Json = {"pagination": {"limit": random.choice([1, 2, 100])}}
     search = a_search(random) | (agent if random.random() < 0.6 else {"everyAgent": True} if random.random() < 0.5 else {})
     written = {"turns": [{"role": "user", "parts": [{"text": "common written"}]}]}
+    exact: Json = {"exactScope": True} if random.random() < 0.5 else {}
+    of_chats = some_of(
+        random,
+        {"query": random.choice([*QUERIES, ""])},
+        ("agentIds", [random.choice([*IDS, "x0", "nobody"]) for _ in range(2)], 0.4),
+        ("conversationIds", [random.choice([*TALKS, "none"])], 0.3),
+        ("stem", True, 0.3),
+        ("around", 1, 0.3),
+    )
+    source = agent | talk | {"turnId": f"{talk['conversationId']}:0"}
+    if random.random() < 0.7 and known:
+        source = dict(zip(("conversationId", "turnId"), random.choice(known), strict=True))
     new_parent = {"agentId": agent.get("agentId", "a0"), "parentAgentId": random.choice([*IDS, "x0", "x1"])}
     method, body = random.choices(
         [
@@ -234,8 +260,14 @@ def a_request(random: Random, scopes: Sequence[Scope]) -> tuple[str, Json]:
             (APPEND, agent | talk | written),
             (DELETE, agent | talk),
             (UPDATE_AGENT, {"agent": new_parent, "updateMask": "parentAgentId"}),
+            (INDEX, {"conversation": agent | talk | written} | exact),
+            (WRITE, {"conversation": agent | talk | written} | exact),
+            (DELETE, agent | talk | exact),
+            (SEARCH_TURNS, of_chats | {"limit": 100}),
+            (RESOLVE, {"source": source}),
+            (COMPILE, of_chats | {"limit": 100, "budget": 1_000_000, "sources": [source]}),
         ],
-        [10, 3, 3, 3, 3, 2, 2, 0.5, 1, 0.5, 1],
+        [10, 3, 3, 3, 3, 2, 2, 0.5, 1, 0.5, 1, 0.5, 0.5, 0.5, 4, 3, 2],
     )[0]
     return method, body | ({} if method == VERIFY else scope)
 
@@ -250,10 +282,13 @@ def a_search(random: Random) -> Json:
         ("conversationId", random.choice([*TALKS, "none"]), 0.2),
         ("roles", ["user"], 0.1),
         ("includeOwnSearches", True, 0.1),
+        ("partKinds", random.choice([["PART_KIND_TEXT"], ["PART_KIND_TOOL_CALL"]]), 0.1),
     ):
         if random.random() < chance:
             asked[field] = value
-    if len(asked["query"].split()) == 1 and "match" not in asked:
+    if "order" not in asked and random.random() < 0.2:
+        asked["match"] = "MATCH_SUBSTRING"
+    if asked.get("match") == "MATCH_SUBSTRING" or (len(asked["query"].split()) == 1 and "match" not in asked):
         asked["pagination"] = {"limit": random.choice([1, 2, 100])}  # no page has a part of `partial`
     return asked
 
@@ -282,14 +317,19 @@ def comparable(reply: Reply) -> Any:
 
 
 def scored(method: str, body: Json) -> bool:
-    """Tells whether `matches` are ordered by weights."""
-    return method == SEARCH and body.get("match") == "MATCH_ANY_WORD"
+    """Tells whether what is found is ordered by weights."""
+    return method in OF_CHATS or (method == SEARCH and body.get("match") == "MATCH_ANY_WORD")
 
 
 def without_order(told: Any) -> Any:
     code, message, violations, body = told
-    matches = sorted((hit | {"score": 0} for hit in body.get("matches", [])), key=lambda hit: str(hit["turnId"]))
-    return code, message, violations, body | {"matches": matches}
+    found = {
+        "matches": [hit | {"score": 0} for hit in body.get("matches", [])],
+        "hits": [hit | {"score": 0} for hit in body.get("hits", [])],
+        # Of the turns in one candidate, the weights say which it is named by.
+        "candidates": [one | {"score": 0, "turnId": "", "seq": 0} for one in body.get("candidates", [])],
+    }
+    return code, message, violations, body | {name: sorted(some, key=str) for name, some in found.items()}
 
 
 @contextmanager
@@ -363,7 +403,12 @@ class Model:
 
 def check(model: Model, owner: Owner, scope: Scope, method: str, body: Json, pages: Sequence[Reply]) -> None:
     """Compares what was shown with whose the model says is to be seen."""
-    assert "abroad" not in str([page.body for page in pages])
+    told = str([page.body for page in pages])
+    for source in (body.get("source"), *body.get("sources", [])):
+        told = told.replace(source["turnId"], "what was asked for") if source else told
+    assert "abroad" not in told
+    if method in OF_CHATS:
+        check_chats(model, owner, scope, method, body, pages[0])
     if method not in SHOWN or (method == GET_AGENT and "agentId" not in body) or body.get("query") == "???":
         return
     by = model.agents[owner.agent.pk] if owner.agent is not None else None
@@ -375,13 +420,34 @@ def check(model: Model, owner: Owner, scope: Scope, method: str, body: Json, pag
     assert {page.code for page in pages} == {"ok"}
     found = SHOWN[method](pages)
     if method == SEARCH:
-        whole = body["query"] == "common" and not {"conversationId", "roles"} & body.keys()
+        whole = body["query"] == "common" and not {"conversationId", "roles", "partKinds"} & body.keys()
         turns = {place: text for pk in expected for place, text in model.turns[pk].items()}
         assert found == {place for place, text in turns.items() if "common" in text} if whole else found <= set(turns)
     elif method == LIST_CONVERSATIONS:
         assert found == {talk for pk in expected for talk in model.talks[pk]}
     else:
         assert found == {(model.agents[pk].agent_id, str(sorted(model.agents[pk].scope.items()))) for pk in expected}
+
+
+def check_chats(model: Model, owner: Owner, scope: Scope, method: str, body: Json, reply: Reply) -> None:
+    """Of chats only what is the caller's own is shown, whatever its role and grants; `agentIds` leave some of it."""
+    by = model.agents[owner.agent.pk] if owner.agent is not None else None
+    own = model.of(by, dict(by.scope) if by is not None else scope, {"scope": body.get("scope", {})})
+    assert isinstance(own, set)
+    turns = {place: text for pk in own for place, text in model.turns[pk].items()}
+    named = {place for place in turns if not body.get("agentIds") or place[0] in body["agentIds"]}
+    named = {place for place in named if not body.get("conversationIds") or place[1] in body["conversationIds"]}
+    if method == RESOLVE:
+        if reply.code == "ok":
+            assert (reply.body["agentId"], reply.body["conversationId"], reply.body["turn"]["turnId"]) in turns
+        return
+    assert reply.code == "ok"
+    found = {(hit["agentId"], hit["conversationId"], hit["turn"]["turnId"]) for hit in reply.body.get("hits", [])}
+    if method == SEARCH_TURNS and body["query"] == "common":
+        assert found == {place for place in named if "common" in turns[place]}
+    assert found <= named
+    for one in reply.body.get("candidates", []):
+        assert (one["agentId"], one["conversationId"], one["turnId"]) in (named if one["match"] == "search" else turns)
 
 
 def agents_in(pages: Sequence[Reply]) -> set[tuple[str, ...]]:
@@ -408,7 +474,8 @@ SHOWN: dict[str, Callable[[Sequence[Reply]], set[tuple[str, ...]]]] = {
     GET_AGENT: agents_in,
     LIST_CONVERSATIONS: talks_in,
 }
-WRITES = {APPEND, DELETE, UPDATE_AGENT}
+WRITES = {APPEND, DELETE, UPDATE_AGENT, INDEX, WRITE}
+OF_CHATS = {SEARCH_TURNS, RESOLVE, COMPILE}
 
 
 # The comparison
@@ -439,17 +506,17 @@ class Side:
 
 
 @contextmanager
-def both(folder: Path, plan: Plan, seed: int) -> Iterator[list[Side]]:
-    """Makes the two worlds and serves them."""
+def both(folder: Path, plan: Plan, seed: int, addresses: Sequence[str]) -> Iterator[list[Side]]:
+    """Makes the two worlds and serves them, each over a store at an address (empty: in SQLite)."""
     with ExitStack() as stack:
         sides = []
         for number in range(2):
-            world = World(folder / f"world-{number}", plan, number, Random(f"{seed} {number}"))
+            world = World(folder / f"world-{number}", plan, number, Random(f"{seed} {number}"), addresses[number])
             stack.enter_context(closing(world.store))
             world.grant(Random(seed))
             if number == 0:
                 world.grant_outside()
-            guard = stack.enter_context(guarded(world.folder))
+            guard = stack.enter_context(guarded(world.folder, store=addresses[number]))
             if number == 0:
                 world.read_outside(Caller(guard.door), Random(seed))
             sides.append(Side(world, guard, world.bearers(), Model(world.store)))
@@ -458,12 +525,23 @@ def both(folder: Path, plan: Plan, seed: int) -> Iterator[list[Side]]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_crosses_a_scope(seed: int, tmp_path: Path) -> None:
+    compare(tmp_path, seed, ["", ""])
+
+
+@pytest.mark.parametrize("seed", SEEDS[5:] or range(5, 7))
+def test_nothing_crosses_a_scope_in_postgresql(seed: int, tmp_path: Path, new_database: NewDatabase) -> None:
+    compare(tmp_path, seed, [new_database(), new_database()])
+
+
+def compare(folder: Path, seed: int, addresses: Sequence[str]) -> None:
+    """Asks both worlds the same and compares what they answer."""
     random = Random(seed)
     plan = plan_of(random)
-    with both(tmp_path, plan, seed) as sides:
+    with both(folder, plan, seed, addresses) as sides:
         scopes = [plan.scope, {"user_id": "carol"}, *(one.scope for many in (plan.inside, *plan.outside) for one in many)]
+        known = sorted({place[1:] for side in sides for turns in side.model.turns.values() for place in turns})
         for place in range(REQUESTS):
             which = random.randrange(len(sides[0].bearers))
-            method, body = a_request(random, scopes)
+            method, body = a_request(random, scopes, known)
             one, other = (side.ask(which, method, body, f"r-{place}") for side in sides)
             assert one == other, f"{sides[0].bearers[which][0]} {method} {body}"

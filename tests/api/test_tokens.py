@@ -29,9 +29,6 @@ from aforesaid_server.access import Call
 from aforesaid_server.api.interceptors import Frame
 from aforesaid_server.errors import Unauthenticated, Unavailable
 from aforesaid_server.keys import keys_in
-from aforesaid_server.store.sql import open_sqlite
-from aforesaid_server.tokens import Owner as Owned
-from aforesaid_server.tokens import Tokens
 from scripts.running_server import ROOT
 from tests.api.callers import (
     APPEND,
@@ -333,22 +330,6 @@ def test_a_token_that_ends_is_worth_nothing_from_then_on(guard: Guarded) -> None
     assert by.search("x").code == "ok"
     end(guard.owner, by.token, at=1)
     assert by.search("x").code == "unauthenticated"
-
-
-def test_the_moment_at_which_a_token_ends(tmp_path: Path) -> None:
-    clock = [0]
-    with closing(open_sqlite(tmp_path / "store.db")) as store:
-        tokens = Tokens(store, bytes(32), now=lambda: clock[0])
-        _, token = tokens.make(Owned("user", name="ada"), 1_000)
-        _, for_ever = tokens.make(Owned("user", name="ada"), None)
-        call = Call("SearchTranscripts", "connect", "r")
-        for clock[0], good in ((0, True), (999, True), (1_000, False), (1_001, False), (10**18, False)):
-            assert tokens.authenticated(call, [f"Bearer {for_ever}"]).token_id == id_of(for_ever)
-            if good:
-                assert tokens.authenticated(call, [f"Bearer {token}"]).token_id == id_of(token)
-            else:
-                with pytest.raises(Unauthenticated):
-                    tokens.authenticated(call, [f"Bearer {token}"])
 
 
 def test_an_import_ends_with_its_token(guard: Guarded) -> None:

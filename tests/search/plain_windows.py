@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import regex
+
 from aforesaid_server.query.judge import Question
 from aforesaid_server.search.snippet import Mark, Shown
 from aforesaid_server.text.places import fold_in_place, is_extender
@@ -67,6 +69,7 @@ class Text:
     def __init__(self, text: str, marks: Sequence[Mark]) -> None:
         self.text = text
         self.marks = marks
+        self.characters = {found.start() for found in regex.finditer(r"\X", text)}
         self.cuts = [place for place in range(len(text) + 1) if self._may_cut(place)]
 
     def _may_cut(self, place: int) -> bool:
@@ -75,7 +78,8 @@ class Text:
         if place in (0, len(text)) or " " in text[place - 1 : place + 1]:
             return True
         before, after = text.rfind(" ", 0, place), text.find(" ", place)
-        return (after if after >= 0 else len(text)) - before - 1 >= LONG_STRETCH and not is_extender(text[place])
+        whole = place in self.characters and not is_extender(text[place])
+        return (after if after >= 0 else len(text)) - before - 1 >= LONG_STRETCH and whole
 
     def inside(self, window: Window) -> list[Mark]:
         """Returns the matches that lie wholly in a window."""

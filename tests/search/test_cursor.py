@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aforesaid_server.index import MOST_PARTIAL, NUMBER_BITS, Found, key_of
 from aforesaid_server.paging import LONGEST_CURSOR, Seal, binding
-from aforesaid_server.search.cursor import Position, Share, shares_of
+from aforesaid_server.search.cursor import MOST_BESIDE, Position, Reached, Share, shares_of
 from tests.text.effort import examples
 
 HIGHEST = (1 << NUMBER_BITS) - 1
@@ -16,6 +16,7 @@ NUMBERS = st.one_of(st.integers(1, 1_000_000), st.integers(1, HIGHEST), st.just(
 FOUND = st.builds(lambda rank, size, number: Found(rank, key_of(size, number)), st.integers(1, 4), st.integers(0, 300_000), NUMBERS)
 AT = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, -1, -62_135_596_800_000_000, 253_402_300_799_999_999]))
 BY_TIME = st.builds(lambda found, at: Found(found.rank, found.key, at), FOUND, AT)
+BESIDE = st.lists(NUMBERS, max_size=MOST_BESIDE).map(tuple)
 SHARES = st.lists(st.builds(Share, NUMBERS, st.integers(0, 1_000)), max_size=MOST_PARTIAL).map(tuple)
 POSITIONS = st.builds(
     Position,
@@ -36,6 +37,14 @@ def test_what_is_packed_is_read_again(position: Position) -> None:
     by_time = position.matches is not None and position.matches.at is not None
     founds = sum(found is not None for found in (position.matches, position.near))
     assert len(packed) == 1 + 8 * by_time + 9 * founds + 7 * len(position.partial or ())
+
+
+@examples(200)
+@given(st.builds(Reached, st.integers(1, 2**63 - 1), BESIDE, BESIDE))
+def test_a_place_that_was_reached_is_read_again(reached: Reached) -> None:
+    packed = Position(reached=reached).pack()
+    assert Position.unpack(packed) == Position(reached=reached)
+    assert len(packed) == 137, "the length tells nothing of the place"
 
 
 @pytest.mark.parametrize("number", [1, HIGHEST])

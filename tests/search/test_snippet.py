@@ -69,12 +69,18 @@ STRETCHES = [
     "東京" * 70,
     "-".join(["fox"] * 40),
     "あ" * 90 + "東京" + "い" * 30,
+    "🇹🇷" * 60,
+    "x" + "🇹🇷" * 60,
+    "क्षि" * 40,
+    "👩\u200d👩\u200d👧" * 30,
 ]
 SAYING = st.one_of(*[st.sampled_from(SAYINGS)] * 6, st.sampled_from(STRETCHES), texts)
 # How many words, or characters without a blank, stand between two sayings: few, or about as many as a window holds.
 FILLERS = st.one_of(st.integers(0, 3), st.integers(10, 24), st.integers(38, 62))
 SPACED = st.tuples(FILLERS, SAYING).map(lambda one: "pad " * one[0] + one[1] + " ")
-RUNNING = st.tuples(FILLERS, st.sampled_from(["─", "あ", "e\u0301", "-x", "、"]), SAYING).map(lambda one: one[1] * one[0] + one[2])
+RUNNING = st.tuples(FILLERS, st.sampled_from(["─", "あ", "e\u0301", "-x", "、", "🇩🇪", "👩\u200d👧", "क्ष"]), SAYING).map(
+    lambda one: one[1] * one[0] + one[2]
+)
 TEXTS = st.one_of(
     st.lists(SPACED, max_size=9).map("".join),
     st.lists(RUNNING, max_size=9).map("".join),

@@ -22,9 +22,10 @@ from tests.faults.serving import Served, served
 from tests.text.effort import examples
 
 TRY = re.compile(
-    r"Try (?:it|`(?P<query>[^`]+)`)(?P<without> without [a-z_, ]+?)?(?P<stem> with words WORDS_STEMMED)?(?P<own> with .*)?\.$"
+    r"Try (?:it|`(?P<query>[^`]+)`)(?P<without> without [a-z_, ]+?)?(?P<stem> with words WORDS_STEMMED)?"
+    r"(?P<all> with match MATCH_ALL_WORDS)?(?P<own> with .*)?\.$"
 )
-FIELDS = {"conversation_id": "conversationId"}
+FIELDS = {"conversation_id": "conversationId", "part_kinds": "partKinds"}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,7 @@ ASKED = [
 ]
 EXCLUDED = ["-fox", "-deploys", '-"red fox"', "-the"]
 ROLES = ["user", "assistant"]
+KINDS = ["PART_KIND_TEXT", "PART_KIND_TOOL_CALL", "PART_KIND_REASONING", "PART_KIND_FILE"]
 DAYS = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"]
 
 
@@ -102,7 +104,8 @@ REQUESTS = st.fixed_dictionaries(
         "until": st.sampled_from(DAYS[1:]),
         "conversationId": st.sampled_from(["one", "two", "three"]),
         "words": st.just("WORDS_AS_TYPED"),
-        "match": st.just("MATCH_ANY_WORD"),
+        "match": st.sampled_from(["MATCH_ANY_WORD", "MATCH_SUBSTRING"]),
+        "partKinds": st.lists(st.sampled_from(KINDS), min_size=1, max_size=2),
     },
 )
 WANTED = says(ASKED).filter(lambda text: set(text.split()) != {"->"})
@@ -146,6 +149,8 @@ def changed(world: World, notice: str) -> tuple[str, Json]:
             del fields[FIELDS.get(name, name)]
     if found["stem"]:
         del fields["words"]
+    if found["all"]:
+        fields["match"] = "MATCH_ALL_WORDS"
     if found["own"]:
         assert found["own"] == " with include_own_searches"
         fields["includeOwnSearches"] = True

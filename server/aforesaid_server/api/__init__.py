@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from aforesaid.model import SourceRef
 from aforesaid_server.access import Call
 from aforesaid_server.audit import ReadRecord, Verification
-from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, UpdateRequest, WriteRequest
+from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportItem, ImportTally, Indexed, UpdateRequest, WriteRequest
 from aforesaid_server.search import Page, ReadReply, ReadRequest, SearchReply, SearchRequest
+from aforesaid_server.search.chats import Resolved, TurnsReply, TurnsRequest
+from aforesaid_server.search.context import Context, ContextRequest
 from aforesaid_server.store import StoredAgent, StoredConversation, Written
 
 
@@ -67,6 +70,10 @@ class Writer(Protocol):
         """Writes a whole conversation."""
         ...
 
+    def index(self, call: Call, request: WriteRequest) -> Indexed:
+        """Writes a whole conversation that was kept elsewhere."""
+        ...
+
     def delete(self, call: Call, request: DeleteRequest) -> None:
         """Deletes a conversation."""
         ...
@@ -77,6 +84,26 @@ class Writer(Protocol):
 
     def import_batch(self, call: Call, items: Sequence[ImportItem], tally: ImportTally) -> None:
         """Takes turns of many conversations in one transaction and adds to the tally."""
+        ...
+
+
+class Chats(Protocol):
+    """Looks things up in the caller's own conversations."""
+
+    def search_turns(self, call: Call, request: TurnsRequest) -> TurnsReply:
+        """Returns the best turns."""
+        ...
+
+    def resolve_source(self, call: Call, source: SourceRef, scope: Mapping[str, str]) -> Resolved:
+        """Returns the turn that a source names."""
+        ...
+
+
+class Contexts(Protocol):
+    """Collects what a prompt may quote of the caller's own conversations."""
+
+    def compile_context(self, call: Call, request: ContextRequest) -> Context:
+        """Returns what fits the budget."""
         ...
 
 
@@ -100,3 +127,5 @@ class Core:
     reader: Reader
     writer: Writer
     audit: Audit
+    chats: Chats
+    contexts: Contexts

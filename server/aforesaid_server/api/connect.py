@@ -83,7 +83,7 @@ class Agents(AgentService):
 
 
 class Conversations(ConversationService):
-    """Writing."""
+    """Writing, and looking up in the caller's own."""
 
     def __init__(self, core: Core, workers: Workers, intake: Intake) -> None:
         self._core, self._workers, self._intake = core, workers, intake
@@ -106,6 +106,32 @@ class Conversations(ConversationService):
         """Deletes a conversation."""
         await self._workers.write(self._core.writer.delete, current_call(), convert.delete_request(request))
         return conversations_pb.DeleteConversationResponse()
+
+    async def index_conversation(
+        self, request: conversations_pb.IndexConversationRequest, _: Context
+    ) -> conversations_pb.IndexConversationResponse:
+        """Writes a whole conversation that was kept elsewhere."""
+        asked = convert.write_request(request)
+        return convert.index_response(await self._workers.write(self._core.writer.index, current_call(), asked))
+
+    async def search_turns(self, request: conversations_pb.SearchTurnsRequest, _: Context) -> conversations_pb.SearchTurnsResponse:
+        """Searches the caller's own turns."""
+        asked = convert.turns_request(request)
+        return convert.turns_response(await self._workers.read(self._core.chats.search_turns, current_call(), asked))
+
+    async def resolve_source(
+        self, request: conversations_pb.ResolveSourceRequest, _: Context
+    ) -> conversations_pb.ResolveSourceResponse:
+        """Returns a turn that is cited."""
+        source, scope = convert.source_ref(request.source or conversations_pb.SourceRef()), convert.scope(request.scope)
+        return convert.resolved(await self._workers.read(self._core.chats.resolve_source, current_call(), source, scope))
+
+    async def compile_context(
+        self, request: conversations_pb.CompileContextRequest, _: Context
+    ) -> conversations_pb.CompileContextResponse:
+        """Collects what a prompt may quote."""
+        asked = convert.context_request(request)
+        return convert.context_response(await self._workers.read(self._core.contexts.compile_context, current_call(), asked))
 
     async def import_turns(
         self, request: AsyncIterator[conversations_pb.ImportTurnsRequest], _: Context

@@ -21,9 +21,20 @@ from aforesaid.agent.v1 import types_pb as pb
 from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.audit import ReadRecord, Verification
 from aforesaid_server.errors import InvalidArgument
-from aforesaid_server.ingest import AppendRequest, DeleteRequest, ImportTally, UpdateRequest, WriteRequest
+from aforesaid_server.ingest import (
+    AppendRequest,
+    DeleteRequest,
+    ImportTally,
+    Indexed,
+    IndexOutcome,
+    UpdateRequest,
+    WriteRequest,
+)
 from aforesaid_server.search import ContextTurn, Hit, Page, ReadReply, ReadRequest, SearchReply, SearchRequest
+from aforesaid_server.search.chats import Resolved, TurnHit, TurnsReply, TurnsRequest, digest_of
+from aforesaid_server.search.context import Context, ContextRequest
 from aforesaid_server.store import StoredAgent, StoredConversation, StoredTurn, Written
+from aforesaid_server.text.transcript import NO_KIND, Kind, kinds_of
 
 _SECOND = 1_000_000
 # 0001-01-01 and the last second of 9999: what a Timestamp may hold.
@@ -43,10 +54,12 @@ def search_request(message: agents_pb.SearchTranscriptsRequest) -> SearchRequest
         agent_id=message.agent_id,
         conversation_id=message.conversation_id,
         roles=frozenset(message.roles),
+        kinds=_kinds(message.part_kinds),
         since=_bound(message.since, "since"),
         until=_bound(message.until, "until"),
         project=message.project,
         any_word=message.match == pb.Match.ANY_WORD,
+        substring=message.match == pb.Match.SUBSTRING,
         as_typed=message.words == pb.Words.AS_TYPED,
         around=message.around,
         every_agent=message.every_agent,
@@ -55,6 +68,13 @@ def search_request(message: agents_pb.SearchTranscriptsRequest) -> SearchRequest
         reason=message.reason,
         scope=scope(message.scope),
     )
+
+
+def _kinds(named: Iterable[pb.PartKind]) -> Kind:
+    kinds = NO_KIND
+    for kind in named:
+        kinds |= Kind[kind.name]
+    return kinds
 
 
 def read_request(message: agents_pb.ReadTranscriptRequest) -> ReadRequest:
@@ -84,15 +104,51 @@ def append_request(message: conversations_pb.AppendTurnsRequest) -> AppendReques
     return AppendRequest(message.agent_id, message.conversation_id, turns(message.turns, "turns"), scope(message.scope))
 
 
-def write_request(message: conversations_pb.WriteConversationRequest) -> WriteRequest:
+def write_request(
+    message: conversations_pb.WriteConversationRequest | conversations_pb.IndexConversationRequest,
+) -> WriteRequest:
     """Returns the conversation to write. Raises InvalidArgument for a time out of range."""
     expected = message.expected_revision if message.has_field("expected_revision") else None
-    return WriteRequest(conversation(message.conversation or pb.Conversation()), expected, scope(message.scope))
+    whole = conversation(message.conversation or pb.Conversation())
+    return WriteRequest(whole, expected, scope(message.scope), message.exact_scope)
 
 
 def delete_request(message: conversations_pb.DeleteConversationRequest) -> DeleteRequest:
     """Returns which conversation to delete."""
-    return DeleteRequest(message.agent_id, message.conversation_id, scope(message.scope))
+    return DeleteRequest(message.agent_id, message.conversation_id, scope(message.scope), message.exact_scope)
+
+
+def turns_request(message: conversations_pb.SearchTurnsRequest) -> TurnsRequest:
+    """Returns what a search of the caller's own turns is asked."""
+    return TurnsRequest(
+        query=message.query,
+        limit=message.limit,
+        conversation_ids=tuple(message.conversation_ids),
+        agent_ids=tuple(message.agent_ids),
+        stem=message.stem,
+        around=message.around,
+        scope=scope(message.scope),
+    )
+
+
+def context_request(message: conversations_pb.CompileContextRequest) -> ContextRequest:
+    """Returns what a prompt may want to quote."""
+    return ContextRequest(
+        query=message.query,
+        sources=tuple(map(source_ref, message.sources)),
+        budget=message.budget,
+        limit=message.limit,
+        conversation_ids=tuple(message.conversation_ids),
+        agent_ids=tuple(message.agent_ids),
+        stem=message.stem,
+        around=message.around,
+        scope=scope(message.scope),
+    )
+
+
+def source_ref(message: conversations_pb.SourceRef) -> model.SourceRef:
+    """Returns the turn that is named."""
+    return model.SourceRef(message.conversation_id, message.turn_id, message.digest, message.agent_id)
 
 
 def page(message: pb.Pagination | None) -> Page:
@@ -213,6 +269,7 @@ def _hit(hit: Hit) -> pb.SearchHit:
         turn_id=turn.turn_id,
         title=of.title,
         created_at=_timestamp(turn.created_at),
+        part_kinds=[pb.PartKind[kind.name] for kind in kinds_of(turn.parts) if kind.name],
         digest=f"sha256:{turn.digest.hex()}",
         parent_agent_id=by.parent_agent_id,
         before=[_beside(turn) for turn in hit.before],
@@ -317,6 +374,76 @@ def append_response(written: Written) -> conversations_pb.AppendTurnsResponse:
 def write_response(written: Written) -> conversations_pb.WriteConversationResponse:
     """Returns the conversation as it was kept, without its turns."""
     return conversations_pb.WriteConversationResponse(conversation=stored_conversation(written.conversation, written.agent))
+
+
+_OUTCOMES = {
+    IndexOutcome.WRITTEN: conversations_pb.IndexOutcome.WRITTEN,
+    IndexOutcome.UNCHANGED: conversations_pb.IndexOutcome.UNCHANGED,
+    IndexOutcome.TOMBSTONED: conversations_pb.IndexOutcome.TOMBSTONED,
+}
+
+
+def index_response(indexed: Indexed) -> conversations_pb.IndexConversationResponse:
+    """Returns what became of a conversation that was kept elsewhere."""
+    written = indexed.written
+    kept = stored_conversation(written.conversation, written.agent) if written is not None else None
+    return conversations_pb.IndexConversationResponse(conversation=kept, outcome=_OUTCOMES[indexed.outcome])
+
+
+def turns_response(reply: TurnsReply) -> conversations_pb.SearchTurnsResponse:
+    """Returns the turns that were found."""
+    return conversations_pb.SearchTurnsResponse(
+        hits=[_turn_hit(hit) for hit in reply.hits],
+        notice=reply.notice,
+        freshness=pb.Freshness(turns_pending=reply.turns_pending, as_of=_timestamp(reply.as_of)),
+    )
+
+
+def _turn_hit(hit: TurnHit) -> conversations_pb.TurnHit:
+    place = hit.place
+    return conversations_pb.TurnHit(
+        agent_id=place.agent.agent_id,
+        scope=dict(place.agent.scope),
+        conversation_id=place.conversation.conversation_id,
+        turn=stored_turn(place.turn, parts=True),
+        score=hit.score,
+        before=[stored_turn(turn, parts=True) for turn in hit.before],
+        after=[stored_turn(turn, parts=True) for turn in hit.after],
+        digest=digest_of(place.turn),
+        parts_left_out=hit.parts_left_out,
+    )
+
+
+def resolved(found: Resolved) -> conversations_pb.ResolveSourceResponse:
+    """Returns the turn that is cited."""
+    place = found.place
+    return conversations_pb.ResolveSourceResponse(
+        agent_id=place.agent.agent_id,
+        scope=dict(place.agent.scope),
+        conversation_id=place.conversation.conversation_id,
+        turn=stored_turn(place.turn, parts=True),
+        digest=digest_of(place.turn),
+        **({"unchanged": found.unchanged} if found.unchanged is not None else {}),
+    )
+
+
+def context_response(context: Context) -> conversations_pb.CompileContextResponse:
+    """Returns what a prompt may quote."""
+    return conversations_pb.CompileContextResponse(
+        candidates=[
+            conversations_pb.ContextCandidate(
+                text=one.text,
+                match=one.match,
+                agent_id=one.agent_id,
+                conversation_id=one.conversation_id,
+                turn_id=one.turn_id,
+                seq=one.seq,
+                score=one.score,
+            )
+            for one in context.candidates
+        ],
+        left_out=context.left_out,
+    )
 
 
 def import_response(tally: ImportTally) -> conversations_pb.ImportTurnsResponse:

@@ -30,8 +30,8 @@ class Figures:
     audit_failures: int = 0
 
 
-def figures(data: Path, live: LiveIndex, follower: Follower, audit: Audit) -> Figures:
-    """Returns the figures of now."""
+def figures(data: Path, live: LiveIndex, follower: Follower, audit: Audit, *, shared: bool = False) -> Figures:
+    """Returns the figures of now; of a shared store only its server knows the size."""
     progress, held = follower.progress, follower.held
     behind, waited = live.behind()
     if not progress.ready:
@@ -45,7 +45,7 @@ def figures(data: Path, live: LiveIndex, follower: Follower, audit: Audit) -> Fi
         documents=held[0] if held else None,
         words=held[1] if held else None,
         index_bytes=sum(_sizes(data / "index")) + sum(_sizes(data / "index.building")),
-        store_bytes=sum(_sizes(data, STORE)),
+        store_bytes=None if shared else sum(_sizes(data, STORE)),
         audit_records=audit.records,
         audit_failures=audit.failures,
     )

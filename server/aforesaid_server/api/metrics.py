@@ -109,14 +109,14 @@ def _gauges(now: Figures) -> Iterator[tuple[str, str, float | None]]:
     )
     yield (
         "aforesaid_index_behind_seconds",
-        "How long the oldest of these changes has waited since this process made it, up to a second too long.",
+        "How long the oldest of these changes has waited since this process made it or learnt of it, up to a second too long.",
         now.seconds_behind,
     )
-    yield "aforesaid_index_documents", "Documents in the index; a turn with calls of search tools is two.", now.documents
+    yield "aforesaid_index_documents", "Turns in the index, each counted once however many documents it is.", now.documents
     yield "aforesaid_index_words", "Entries of the vocabulary of distinct words.", now.words
     yield "aforesaid_index_size_bytes", "Size of the index's files, one that is being built included.", now.index_bytes
-    yield "aforesaid_store_size_bytes", "Size of the store's files.", now.store_bytes
-    yield "aforesaid_audit_records", "Records of the audit log.", now.audit_records
+    yield "aforesaid_store_size_bytes", "Size of the store's files, where it lies in the data folder.", now.store_bytes
+    yield "aforesaid_audit_records", "Records of the audit log, as far as this process knows.", now.audit_records
 
 
 def new_registry(in_flight: Callable[[], int], look: Callable[[], Figures]) -> tuple[CollectorRegistry, Calls]:

@@ -68,6 +68,9 @@ def _problem(violation: Violation) -> str:
             return f"{len(value)} entries, at most {limit} are allowed"
         case "enum.defined_only":
             return f"{int(value)} is none of {', '.join(known.name for known in type(value).desc().values)}"
+        case "enum.not_in":
+            known = [one.name for one in type(value).desc().values if one.number != int(value)]
+            return f"{int(value)} is none of {', '.join(known)}"
         case "required":
             return "is empty"
         case "int32.gte" | "int64.gte" | "int32.gte_lte":

@@ -11,21 +11,24 @@ from dataclasses import dataclass, field
 from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.paging import Page
 from aforesaid_server.store import Scope, StoredAgent, StoredConversation, StoredTurn
+from aforesaid_server.text.transcript import NO_KIND, Kind
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What SearchTranscripts is asked, in contract.md's fields."""
+    """What SearchTranscripts is asked, in contract.md's fields. `kinds` are its `part_kinds`, none of which narrows nothing."""
 
     query: str
     page: Page = Page()
     agent_id: str = ""
     conversation_id: str = ""
     roles: frozenset[str] = frozenset()
+    kinds: Kind = NO_KIND
     since: int | None = None
     until: int | None = None
     project: str = ""
     any_word: bool = False
+    substring: bool = False
     as_typed: bool = False
     around: int = 0
     every_agent: bool = False

@@ -2,7 +2,7 @@
 turns, record the read if it is somebody else's, draw the snippets, seal the token.
 
 The store is the truth: a turn that it no longer has is dropped and the page filled up. The next list is looked at only when
-`matches` did not fill the page.
+`matches` did not fill the page. With MATCH_SUBSTRING there is no list but `matches`, and `substring.py` finds it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from aforesaid_server.index import Found, Lists, Reach
 from aforesaid_server.index.document import Documents
 from aforesaid_server.index.live import LiveIndex
 from aforesaid_server.paging import Seal, binding, limit_of
+from aforesaid_server.query.ast import Query
 from aforesaid_server.query.judge import Question, match_score, near_score
 from aforesaid_server.query.parse import parse
 from aforesaid_server.search import ContextTurn, Hit, SearchReply, SearchRequest
 from aforesaid_server.search.cursor import Position, Share, shares_of
+from aforesaid_server.search.letters import snippet_of_letters
 from aforesaid_server.search.notice import Notices, Searched
 from aforesaid_server.search.snippet import Shown, snippet_of_stretches
+from aforesaid_server.search.substring import SCORE, Bounds, Looked, Substrings, letters_of
 from aforesaid_server.store import Store, StoredTurn, TurnInPlace
 from aforesaid_server.text.transcript import text_of
 
@@ -41,16 +44,32 @@ LookUp = Callable[[Question, Reach, Found | None, int], list[Found]]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request joined to what it means: the question, whom it may look at, where it goes on."""
+    """A request joined to what it means: the question, or the folded letters that are looked for instead, whom it may look at,
+    where it goes on.
+    """
 
     request: SearchRequest
     who: Who
     readable: Readable
     question: Question
+    letters: str
     reach: Reach
     limit: int
     bound_to: bytes
     position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page of the lists, its turns with their scores; `position` None where there is no other. `looked` is how MATCH_SUBSTRING
+    came to it.
+    """
+
+    matches: Sequence[tuple[TurnInPlace, float]]
+    near: Sequence[tuple[TurnInPlace, float]] = ()
+    partial: Sequence[tuple[TurnInPlace, float]] = ()
+    position: Position | None = None
+    looked: Looked | None = None
 
 
 @dataclass(slots=True)
@@ -72,7 +91,8 @@ class Searcher:
         self._audit = audit
         self._seal = seal
         self._documents = documents
-        self._notices = Notices(store, documents.analyser)
+        self._substrings = Substrings(store, documents)
+        self._notices = Notices(store, documents, self._substrings)
 
     def search(self, call: Call, request: SearchRequest) -> SearchReply:
         """Returns one page of the lists."""
@@ -80,22 +100,22 @@ class Searcher:
         as_of = time.time_ns() // 1_000
         pending = self._live.pending(asked.reach)  # asked first: 0 means that the lists hold all
         lists = self._live.lists()
-        matches, near, partial, position = self._page(call, asked, lists)
+        page = self._holding(call, asked, lists) if request.substring else self._page(call, asked, lists)
         call.patience.check()
         around = _Around(self._store, request.around)
         any_word = Shown.ANY_WORD if request.any_word else Shown.MATCHES
         reply = SearchReply(
-            matches=self._hits(call, asked, any_word, matches, around),
-            near=self._hits(call, asked, Shown.NEAR, near, around),
-            partial=self._hits(call, asked, Shown.PARTIAL, partial, around),
-            next_page_token=self._seal.close(position.pack(), asked.bound_to) if position is not None else "",
+            matches=self._hits(call, asked, any_word, page.matches, around),
+            near=self._hits(call, asked, Shown.NEAR, page.near, around),
+            partial=self._hits(call, asked, Shown.PARTIAL, page.partial, around),
+            next_page_token=self._seal.close(page.position.pack(), asked.bound_to) if page.position is not None else "",
             notice="",
             turns_pending=pending,
             as_of=as_of,
         )
         if asked.readable.recorded:
             self._audit.record(call, _reading(asked, [*reply.matches, *reply.near, *reply.partial]))
-        return replace(reply, notice=self._notice(call, asked, lists, reply, around))
+        return replace(reply, notice=self._notice(call, asked, lists, reply, page, around))
 
     # -- what is asked
 
@@ -103,7 +123,7 @@ class Searcher:
         limit = limit_of(request.page.limit)
         if not 0 <= request.around <= _HIGHEST_AROUND:
             raise InvalidArgument("around", f"{request.around} is not between 0 and {_HIGHEST_AROUND}")
-        question = Question(parse(request.query, self._documents.analyser), request.as_typed)
+        question, letters = self._sought(request)
         who = self._access.who(call, request.scope)
         try:
             readable = self._access.readable(who, request.agent_id, request.scope, every_agent=request.every_agent)
@@ -116,7 +136,16 @@ class Searcher:
         bound_to = binding("SearchTranscripts", _binding_fields(request), call.agent_id, dict(call.scope))
         cursor = request.page.cursor
         position = Position.unpack(self._seal.open(cursor, bound_to)) if cursor else Position()
-        return _Asked(request, who, readable, question, self._reach(request, who, readable), limit, bound_to, position)
+        return _Asked(request, who, readable, question, letters, self._reach(request, who, readable), limit, bound_to, position)
+
+    def _sought(self, request: SearchRequest) -> tuple[Question, str]:
+        """Returns what is looked for: a question, or letters and a question that asks nothing."""
+        if not request.substring:
+            return Question(parse(request.query, self._documents.analyser), request.as_typed), ""
+        if request.newest:
+            fixed = "ORDER_NEWEST is not for match MATCH_SUBSTRING, which has one order: conversations newest first, turns in order"
+            raise InvalidArgument("order", fixed)
+        return Question(Query(())), letters_of(request.query)
 
     def _reach(self, request: SearchRequest, who: Who, readable: Readable) -> Reach:
         scope = who.scope or {}
@@ -124,24 +153,30 @@ class Searcher:
         conversations = None
         if request.conversation_id:  # several agents may have a conversation of that id
             conversations = frozenset(self._store.conversations_with_id(request.conversation_id, scope, agents))
-        own = request.include_own_searches
-        return Reach(scope, agents, conversations, request.roles, request.project, request.since, request.until, own)
+        own, kinds = request.include_own_searches, request.kinds
+        return Reach(scope, agents, conversations, request.roles, request.project, request.since, request.until, own, kinds)
 
     # -- the page
 
-    def _page(
-        self, call: Call, asked: _Asked, lists: Lists
-    ) -> tuple[list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], list[tuple[TurnInPlace, float]], Position | None]:
+    def _holding(self, call: Call, asked: _Asked, lists: Lists) -> _Page:
+        after = asked.position.reached
+        looked = self._substrings.look(
+            asked.letters, asked.reach, after, asked.limit, lists=lists, patience=call.patience, bounds=Bounds()
+        )
+        position = Position(reached=looked.reached) if looked.more or looked.ended_early else None
+        return _Page([(turn, SCORE) for turn in looked.turns], position=position, looked=looked)
+
+    def _page(self, call: Call, asked: _Asked, lists: Lists) -> _Page:
         position = asked.position
         if asked.request.any_word:
             lists = self._caught_up() if position.partial is None else lists
             shown, position = self._fixed(call, asked, position, lists)
-            return shown, [], [], position if position.partial else None
+            return _Page(shown, position=position if position.partial else None)
         in_order = lists.newest if asked.request.newest else lists.matches
         matches = self._listed(call, asked, in_order, position.matches, position.matches_done, match_score)
         position = replace(position, matches=matches.after, matches_done=matches.done)
         if len(matches.turns) >= asked.limit:
-            return matches.turns, [], [], position
+            return _Page(matches.turns, position=position)
         several = asked.question.query.several
         if several and position.partial is None:
             lists = self._caught_up()
@@ -153,7 +188,7 @@ class Searcher:
             known = frozenset(turn.turn.number for turn, _ in near.turns) if whole else None
             partial, position = self._fixed(call, asked, position, lists, near=known)
         more = not (position.near_done and not position.partial)
-        return matches.turns, near.turns, partial, position if more else None
+        return _Page(matches.turns, near.turns, partial, position if more else None)
 
     def _listed(
         self,
@@ -224,19 +259,29 @@ class Searcher:
         hits = []
         for place, score in listed:
             call.patience.check()
-            stretches = self._documents.stretches_of(place, own_searches=asked.reach.own_searches)
-            snippet = snippet_of_stretches(stretches, asked.question, shown, self._documents.analyser)
+            snippet = self._snippet(asked, shown, place)
             before, after = around.of(place)
             agent = self._access.seen_by(asked.who, place.agent)
             hits.append(Hit(agent, place.conversation, place.turn, snippet, score, before, after))
         return tuple(hits)
 
-    def _notice(self, call: Call, asked: _Asked, lists: Lists, reply: SearchReply, around: _Around) -> str:
+    def _snippet(self, asked: _Asked, shown: Shown, place: TurnInPlace) -> str:
+        own_searches, kinds = asked.reach.own_searches, asked.reach.kinds
+        if asked.letters:
+            return snippet_of_letters(self._documents.literal_of(place, own_searches=own_searches, kinds=kinds), asked.letters)
+        stretches = self._documents.stretches_of(place, own_searches=own_searches, kinds=kinds)
+        return snippet_of_stretches(stretches, asked.question, shown, self._documents.analyser)
+
+    def _notice(self, call: Call, asked: _Asked, lists: Lists, reply: SearchReply, page: _Page, around: _Around) -> str:
         request, who = asked.request, asked.who
         searched = Searched(
+            request.query,
             asked.question,
             asked.reach,
             any_word=request.any_word,
+            as_typed=request.as_typed,
+            letters=asked.letters,
+            looked=page.looked,
             whose=request.agent_id or who.agent_id,
             conversation_id=request.conversation_id,
             contradictory=who.scope is None,
@@ -284,10 +329,11 @@ def _filters(request: SearchRequest) -> dict[str, Any]:
         "agent_id": request.agent_id,
         "conversation_id": request.conversation_id,
         "roles": sorted(request.roles),
+        "part_kinds": [f"PART_KIND_{kind.name}" for kind in request.kinds],
         "since": request.since,
         "until": request.until,
         "project": request.project,
-        "match": "MATCH_ANY_WORD" if request.any_word else "",
+        "match": "MATCH_SUBSTRING" if request.substring else "MATCH_ANY_WORD" if request.any_word else "",
         "order": "ORDER_NEWEST" if request.newest else "",
         "words": "WORDS_AS_TYPED" if request.as_typed else "",
         "around": request.around,

@@ -1,7 +1,8 @@
 """The snippet of a hit: a window of the searched text around the matches, each marked. contract.md, "Snippet".
 
 The text's white space is folded and its own ⟦ ⟧ become [ ], so that a mark is always a mark. Lengths are code points of the text;
-marks and … are not counted. A cut stands at a blank, or between two characters in a stretch of LONG_STRETCH and more without one.
+marks and … are not counted. A cut stands at a blank, or between two characters in a stretch of LONG_STRETCH and more without one;
+a character is what people see as one (`aforesaid/graphemes.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from aforesaid.graphemes import cluster_at
 from aforesaid_server.query.ast import Clause, Optional
 from aforesaid_server.query.judge import Question
 from aforesaid_server.text.places import PlacedWords, is_extender, numbers_of, searched_part, sought_words
@@ -88,12 +90,23 @@ def _looked_at(searched: str, question: Question, shown: Shown, analyser: Analys
 
 def _window_of(searched: str, question: Question, different: Sequence[_Sought], analyser: Analyser) -> tuple[_Snippet, str]:
     """Returns the snippet of a text, and the text that follows the longest window from there."""
-    text = " ".join(searched.split()).replace(OPEN, "[").replace(CLOSE, "]")
+    text = unbracketed(" ".join(searched.split()))
     marks = sorted(set(_marks(text, question, different, analyser)))
     begin, end, split = _window(text, marks)
     clauses = {mark.clause for mark in marks if mark.start >= begin and (mark.end <= end or mark is split)}
     drawn = _drawn(text, begin, end, _merged(marks, begin, end, split))
     return _Snippet(drawn, len(clauses)), "" if split else text[begin + WIDTH :]
+
+
+def unbracketed(text: str) -> str:
+    """Returns a text whose own ⟦ ⟧ are [ ]."""
+    return text.replace(OPEN, "[").replace(CLOSE, "]")
+
+
+def window_around(text: str, marks: Sequence[Mark]) -> str:
+    """Returns the window of a text, its white space folded and its brackets replaced, that shows its matches, sorted."""
+    begin, end, split = _window(text, marks)
+    return _drawn(text, begin, end, _merged(marks, begin, end, split))
 
 
 def _has_room(rest: str, different: Sequence[_Sought]) -> bool:
@@ -183,11 +196,12 @@ def _window(text: str, marks: Sequence[Mark]) -> tuple[int, int, Mark | None]:
     wholes = [stretches.whole(mark) for mark in marks]
     first = _best(marks, wholes)
     if first is None:
-        begin = wholes[0][0]
+        begin = _character_at(text, wholes[0][0])
         return begin, _last_cut(text, stretches, begin, begin + WIDTH, 0), marks[0]
     latest = wholes[first][0]
     group_end = _end_of_group(marks, wholes, first)
     begin = _first_cut(text, stretches, max(0, marks[first].start - LEAD, group_end - WIDTH), latest)
+    begin = max(_character_at(text, begin), group_end - WIDTH)
     return begin, _last_cut(text, stretches, begin, begin + WIDTH, group_end, marks[first + 1 :]), None
 
 
@@ -240,9 +254,33 @@ def _first_cut(text: str, stretches: _Stretches, wanted: int, latest: int) -> in
         return wanted
     if wanted == end or end - start < LONG_STRETCH:
         return min(end + 1, latest)
-    while wanted < latest and is_extender(text[wanted]):
-        wanted += 1
-    return wanted
+    cut = _next_cut(text, wanted)
+    return min(cut + 1 if cut == end else cut, latest)
+
+
+def _character_at(text: str, place: int) -> int:
+    """Returns where a character begins that a match begins in, as one after a sign that belongs to what follows it."""
+    return place if text[place - 1 : place] == " " else cluster_at(text, place)[0]
+
+
+def _next_cut(text: str, place: int) -> int:
+    """Returns the first place from this one on where no character is cut in two."""
+    while place < len(text):
+        _, end = cluster_at(text, place)
+        if end == place and not is_extender(text[place]):
+            break
+        place = max(end, place + 1)
+    return place
+
+
+def _previous_cut(text: str, place: int) -> int:
+    """Returns the last place up to this one where no character is cut in two."""
+    while 0 < place < len(text):
+        begin, _ = cluster_at(text, place)
+        if begin == place and not is_extender(text[place]):
+            break
+        place = min(begin, place - 1)
+    return place
 
 
 def _last_cut(text: str, stretches: _Stretches, begin: int, wanted: int, earliest: int, later: Sequence[Mark] = ()) -> int:
@@ -261,8 +299,7 @@ def _last_cut(text: str, stretches: _Stretches, begin: int, wanted: int, earlies
     # Not at any price: matches that overlap far back (哈哈哈) are cut.
     if whole >= max(earliest, wanted - LONG_STRETCH):
         wanted = whole
-    while wanted > max(begin + 1, earliest) and is_extender(text[wanted]):
-        wanted -= 1
+    wanted = max(_previous_cut(text, wanted), begin + 1, earliest)
     return wanted - 1 if wanted == start > earliest else wanted
 
 

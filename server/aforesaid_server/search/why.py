@@ -20,6 +20,7 @@ from aforesaid_server.query.parse import parse
 from aforesaid_server.query.question_words import QUESTION_WORDS
 from aforesaid_server.query.spelling import close_spellings
 from aforesaid_server.store import Store
+from aforesaid_server.text.transcript import NO_KIND
 from aforesaid_server.text.words import Analyser, is_spaceless, words_of
 
 MOST_LOOK_UPS = 40
@@ -34,6 +35,7 @@ _LONGEST_SUGGESTION = 100
 _FILTERS: dict[str, tuple[str, Any]] = {
     "conversation_id": ("conversation_pks", None),
     "roles": ("roles", frozenset()),
+    "part_kinds": ("kinds", NO_KIND),
     "project": ("project", ""),
     "since": ("since", None),
     "until": ("until", None),
@@ -66,12 +68,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A search that finds something: a query, empty where it is the one that was asked, and what changes of the other fields."""
+    """A search that finds something: a query, empty where it is the one that was asked, and what changes of the other fields;
+    `all_words` where MATCH_ALL_WORDS finds what MATCH_SUBSTRING did not.
+    """
 
     query: str = ""
     without: tuple[str, ...] = ()
     by_stem: bool = False
     own_searches: bool = False
+    all_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Why:
         self._any_word = any_word
         self._analyser = analyser
         self._look_ups = _LookUps(lists, store, patience)
-        self._filters = tuple(name for name, (field, none) in _FILTERS.items() if getattr(reach, field) != none)
+        self._filters = filters_of(reach)
         self._said: Collection[str] = ()
         self._blamed: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
@@ -322,6 +327,11 @@ class _LookUps:
         self._patience.check()
         weighed = self._lists.partial(question, reach, every_word=True)
         return any(self._store.turns([one.number]) for one in weighed)
+
+
+def filters_of(reach: Reach) -> tuple[str, ...]:
+    """Returns the names of the filters that narrow a reach."""
+    return tuple(name for name, (field, none) in _FILTERS.items() if getattr(reach, field) != none)
 
 
 def without(reach: Reach, names: Iterable[str]) -> Reach:
