@@ -4,6 +4,11 @@ Each record is canonical JSON that holds the MAC of the record before, under HMA
 last record) is kept outside the table too, in a file, and written to the service's log. The chain goes on from the head, never from
 what the table says: records cut off stay missing, whatever is recorded later. A record is committed before the reply leaves; if it
 cannot be, the reply is Unavailable and no text goes out.
+
+Where several processes share a store, they add to one chain, and each has a file of its own. It takes in what the others added, as
+far as that follows from what it knows. How far the chain goes stands in the store too, with a proof that only the key makes: where
+records between have been cut off or changed, the next one goes on from there and tells as well what was known here. So nothing
+that any of them knew can be taken out, or put in another's place, without being found.
 """
 
 from __future__ import annotations
@@ -16,9 +21,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 
@@ -26,14 +31,19 @@ from aforesaid.model import EMPTY_SCOPE
 from aforesaid_server.access import Access, Call, Who, Whom, holds
 from aforesaid_server.errors import AforesaidError, Unavailable
 from aforesaid_server.paging import Page, Seal, binding, limit_of
-from aforesaid_server.store import ReadListing, ReadRow, Scope, Store
+from aforesaid_server.store import NewRead, ReadHead, ReadListing, ReadRow, Scope, Store
 
 log = structlog.get_logger(__name__)
 
 _GENESIS = b"\0" * 32
+_NONE = 0, _GENESIS
 _HEAD = struct.Struct(">q32s")
 _MOST_FAULTS = 100
 _RECORDS_AT_ONCE = 500
+_KNOWN = "known"
+
+Head: TypeAlias = tuple[int, bytes]
+"""How many records there are, and the MAC of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +103,20 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Where the log stood when a check of it began: the number of the table's last record, the head, and what its file said."""
+    """Where the log stood when a check of it began: the number of the table's last record, the head as it is known here, what its
+    file said and what the store says. `proven` tells whether that one comes from who has the key.
+    """
 
     end: int
-    count: int
-    mac: bytes
-    file: tuple[int, bytes]
+    head: Head
+    file: Head
+    stored: Head
+    proven: bool
+
+    @property
+    def furthest(self) -> int:
+        """How many records there must be."""
+        return max(self.head[0], self.stored[0] if self.proven else 0)
 
 
 class HeadFile:
@@ -109,13 +127,13 @@ class HeadFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> tuple[int, bytes]:
+    def read(self) -> Head:
         """Returns count and MAC; (0, zeros) if nothing was written yet."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
             data = b""
-        count, mac = _HEAD.unpack(data) if len(data) == _HEAD.size else (0, _GENESIS)
+        count, mac = _HEAD.unpack(data) if len(data) == _HEAD.size else _NONE
         return count, mac
 
     def write(self, count: int, mac: bytes) -> None:
@@ -128,6 +146,21 @@ class HeadFile:
             os.close(file)
 
 
+class HeadInMemory(HeadFile):
+    """The head of a log that is itself kept in memory."""
+
+    def __init__(self) -> None:
+        self._head = _NONE
+
+    def read(self) -> Head:
+        """Returns count and MAC."""
+        return self._head
+
+    def write(self, count: int, mac: bytes) -> None:
+        """Replaces the head."""
+        self._head = count, mac
+
+
 _SOMEWHERE = Fault(0, "not as it was written: a caller that no scope binds is told where")
 
 
@@ -135,7 +168,13 @@ def _mac(key: bytes, before: bytes, body: str) -> bytes:
     return hmac.digest(key, before + body.encode(), "sha256")
 
 
-def follow_chain(key: bytes, head: tuple[int, bytes], rows: Iterable[ReadRow]) -> tuple[int, bytes]:
+def _proof(key: bytes, head: Head) -> bytes:
+    """Returns what shows that somebody who has the key wrote a record of that number and MAC."""
+    count, mac = head
+    return hmac.digest(key, b"head\0%d\0" % count + mac, "sha256")
+
+
+def follow_chain(key: bytes, head: Head, rows: Iterable[ReadRow]) -> Head:
     """Returns how far records, in order, go on from a head as they were written: the count and MAC of the last one that does."""
     for row in rows:
         count, mac = head
@@ -175,13 +214,26 @@ class Audit:
         self.failures = 0  # records that could not be written
         self._count, self._last = self._settled_head()
 
-    def _settled_head(self) -> tuple[int, bytes]:
-        """Returns the head, with the one record that was committed just before a crash kept the head from being written."""
-        written, last = self._head.read(), self._store.last_read()
-        head = follow_chain(self._key, written, [last] if last is not None else [])
+    def _settled_head(self) -> Head:
+        """Returns the head, with the record that was committed just before a crash kept the head from being written; in a store
+        that is shared, with all that others have added since.
+        """
+        written = self._head.read()
+        if self._store.shared:
+            head = self._followed(written)
+        else:
+            last, _ = self._store.last_read()
+            head = follow_chain(self._key, written, [last] if last is not None else [])
         if head != written:
             self._head.write(*head)
         return head
+
+    def _followed(self, head: Head, until: int | None = None) -> Head:
+        """Returns a head, where others add records too, with what they have added, up to one of that number."""
+        if not self._store.shared:
+            return head
+        rows = self._store.reads_after(head[0])
+        return follow_chain(self._key, head, rows if until is None else takewhile(lambda row: row.number <= until, rows))
 
     def _mac(self, before: bytes, body: str) -> bytes:
         return _mac(self._key, before, body)
@@ -192,7 +244,7 @@ class Audit:
 
     @property
     def records(self) -> int:
-        """How many records the log holds."""
+        """How many records the log holds, as far as this process knows."""
         return self._count
 
     # -- writing
@@ -201,25 +253,35 @@ class Audit:
         """Commits one record. Raises Unavailable if it cannot be."""
         with self._lock:
             try:
-                if self._behind:  # never by more than the one record that is taken in at a start
+                if self._behind:  # what it lacks is taken in at a start
                     self._move_head(self._count, self._last)
-                number, mac = self._add(call, reading)
-                self._move_head(number, mac)
+                known = self._followed((self._count, self._last))
+                added = self._store.add_read(known[0], lambda rows, stored: self._made(call, reading, known, rows, stored)).head
+                self._move_head(added.count, added.mac)
             except (AforesaidError, OSError) as error:
                 self.failures += 1
                 log.error("audit record refused", request_id=call.request_id, error=type(error).__name__)  # noqa: TRY400 - the error may hold text
                 raise Unavailable("the audit log cannot be written: nothing is shown") from error
-        log.info("audit head", records=number, head=mac.hex(), request_id=call.request_id)
+        log.info("audit head", records=added.count, head=added.mac.hex(), request_id=call.request_id)
 
-    def _add(self, call: Call, reading: Reading) -> tuple[int, bytes]:
-        last = self._store.last_read()
+    def _made(self, call: Call, reading: Reading, known: Head, rows: Sequence[ReadRow], stored: ReadHead) -> NewRead:
+        """Returns the record that comes next: after the head, and behind those that stand after it, which may be anybody's."""
+        if self._store.shared:
+            known = follow_chain(self._key, known, rows)
+        further = self._store.shared and stored.count > known[0] and self._is_proven(stored)
+        before = (stored.count, stored.mac) if further else known
         # A record that somebody added has taken its number; it stays, to be found.
-        number = max(self._count, last.number if last else 0) + 1
-        scope = self._scope_of(call, reading.who)
-        body = self._body(call, reading, number, scope)
-        mac = self._mac(self._last, body)
-        self._store.add_read(ReadRow(number, body, mac), scope=scope, targets=reading.targets)
-        return number, mac
+        number = max(before[0], rows[-1].number if rows else 0) + 1
+        listing = ReadListing(self._scope_of(call, reading.who), reading.targets)
+        fields = self._fields(call, reading, number, before[1], listing.scope)
+        if further:
+            fields[_KNOWN] = [known[0], known[1].hex()]
+        body = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        head = number, self._mac(before[1], body)
+        return NewRead(ReadRow(number, body, head[1]), listing, ReadHead(*head, _proof(self._key, head)))
+
+    def _is_proven(self, stored: ReadHead) -> bool:
+        return hmac.compare_digest(stored.proof, _proof(self._key, (stored.count, stored.mac)))
 
     def _move_head(self, count: int, mac: bytes) -> None:
         self._count, self._last, self._behind = count, mac, True
@@ -232,11 +294,11 @@ class Audit:
             return who.scope
         return who.agent.scope if who.agent else call.scope
 
-    def _body(self, call: Call, reading: Reading, number: int, scope: Scope) -> str:
+    def _fields(self, call: Call, reading: Reading, number: int, before: bytes, scope: Scope) -> dict[str, Any]:
         who = reading.who
         fields: dict[str, Any] = {
             "number": number,
-            "before": self._last.hex(),
+            "before": before.hex(),
             "time": self._now(),
             "caller": who.agent_id,
             "caller_pk": who.agent.pk if who.agent else None,
@@ -256,7 +318,7 @@ class Audit:
         }
         if self._keep_query:
             fields["query"] = reading.query
-        return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return fields
 
     # -- listing
 
@@ -330,14 +392,23 @@ class Audit:
         self._access.admit(call)
         with self._lock:  # a record is written to the table first and to the head second
             try:
-                last = self._store.last_read()
-                standing = _Standing(last.number if last else 0, self._count, self._last, self._head.read())
+                standing = self._standing()
             except OSError as error:
                 raise Unavailable("the head of the audit log cannot be read") from error
         found = self._verify(call, standing)
         if not call.scope:
             return found
         return Verification(found.intact, found.records, "", () if found.intact else (_SOMEWHERE,))
+
+    def _standing(self) -> _Standing:
+        file = self._head.read()
+        last, stored = self._store.last_read()
+        end = last.number if last else 0
+        known = self._count, self._last
+        if file == known and (head := self._followed(known, end)) != known:  # or what was done to the file would be written over
+            self._move_head(*head)
+            file = known = head
+        return _Standing(end, known, file, (stored.count, stored.mac), self._is_proven(stored))
 
     def _verify(self, call: Call, standing: _Standing) -> Verification:
         """Checks the whole log; counts the records of the caller's scope."""
@@ -352,7 +423,7 @@ class Audit:
             missing = range(last + 1, row.number)
             faults += [Fault(number, "missing") for number in missing[:_MOST_FAULTS]]
             problem = self._problem_of(row, listing, last_mac if sound and not missing else None)
-            faults += [Fault(row.number, problem)] if problem else []
+            faults += [Fault(row.number, problem)] if problem else self._denied_by(row)
             last, last_mac, looked_at, sound = row.number, row.mac, looked_at + 1, not problem
             records += holds(listing.scope, call.scope)
             del faults[_MOST_FAULTS:]
@@ -384,12 +455,24 @@ class Audit:
             return "altered: it is listed under other agents or another scope"
         return ""
 
+    def _denied_by(self, row: ReadRow) -> list[Fault]:
+        """Returns what a record that is as it was written tells of an earlier one, where it says which one was there."""
+        if f'"{_KNOWN}":[' not in row.body:
+            return []
+        count, mac = json.loads(row.body).get(_KNOWN, _NONE)
+        if not count:
+            return []
+        there = next(self._store.reads_after(count - 1), None)
+        if there is not None and there.number == count and there.mac.hex() == mac:
+            return []
+        return [Fault(count, f"altered: it was another one when record {row.number} was written")]
+
     def _problems_of_head(self, last: int, last_mac: bytes, standing: _Standing) -> list[Fault]:
-        if last < standing.count:
-            return [Fault(number, "cut off") for number in range(last + 1, standing.count + 1)[:_MOST_FAULTS]]
-        if last > standing.count:
-            return [Fault(standing.count + 1, "altered: the head outside of the table does not know it")]
-        known, (count, mac) = hmac.compare_digest(last_mac, standing.mac), standing.file
-        if known and count == standing.count and hmac.compare_digest(mac, standing.mac):
+        if last < standing.furthest:
+            return [Fault(number, "cut off") for number in range(last + 1, standing.furthest + 1)[:_MOST_FAULTS]]
+        if last > standing.head[0]:
+            return [Fault(standing.head[0] + 1, "altered: the head outside of the table does not know it")]
+        heads = [standing.head, standing.file, *([standing.stored] if standing.stored[0] else [])]
+        if all(count == last and hmac.compare_digest(mac, last_mac) for count, mac in heads):
             return []
         return [Fault(last, "altered: the head outside of the table is another one")]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -16,19 +15,24 @@ from aforesaid_server.access import Access, Call
 from aforesaid_server.api import Core
 from aforesaid_server.api.figures import Figures, figures
 from aforesaid_server.api.health import Readiness
-from aforesaid_server.audit import Audit, HeadFile
+from aforesaid_server.audit import Audit, HeadFile, HeadInMemory
+from aforesaid_server.audit_without_key import AuditWithoutKey
 from aforesaid_server.errors import AforesaidError, StartError
 from aforesaid_server.folder import HEAD, INDEX, SECRET, STORE
 from aforesaid_server.index.document import Documents
 from aforesaid_server.index.live import LiveIndex
+from aforesaid_server.index.others import Others
 from aforesaid_server.ingest.follower import Follower
 from aforesaid_server.ingest.writer import Writer
-from aforesaid_server.keys import Keys, keys_in
+from aforesaid_server.keys import keys_of, new_secret
 from aforesaid_server.paging import Seal
+from aforesaid_server.search.chats import Chats
+from aforesaid_server.search.context import Contexts
 from aforesaid_server.search.reader import Reader
 from aforesaid_server.search.searcher import Searcher
 from aforesaid_server.settings import Settings
-from aforesaid_server.store.sql import open_sqlite
+from aforesaid_server.store.opening import keys_of_deployment, open_store
+from aforesaid_server.store.sql import open_in_memory
 from aforesaid_server.text.transcript import SEARCH_TOOLS, Searched
 from aforesaid_server.text.words import Analyser
 from aforesaid_server.tokens import Tokens
@@ -61,27 +65,41 @@ class House:
     authenticate: Callable[[Call, Sequence[str]], Call] | None = None
 
 
-def build_core(settings: Settings) -> House:
-    """Opens what lies in the data folder and builds the core upon it. Blocks; runs in a thread."""
+def build_core(settings: Settings, *, in_memory: bool = False, has_secret: bool = True) -> House:
+    """Opens what lies in the data folder and builds the core upon it. Blocks; runs in a thread.
+
+    With `in_memory` nothing is read from a disk or written to one, and all is gone when the house is closed. Where the data folder
+    has not the secret of the deployment whose store it is, what wants that is refused.
+    """
     tracing = _tracing(settings)
     traced = tracing.steps if tracing else _as_it_is
-    keys = _keys(settings.data)
-    store = open_sqlite(settings.data / STORE)
+    gone = not in_memory and (settings.data / STORE).exists() and not (settings.data / SECRET).exists()
+    store = open_in_memory() if in_memory else open_store(settings)
+    try:
+        keys = keys_of(new_secret()) if in_memory or not has_secret else keys_of_deployment(settings.data, store)
+    except BaseException:
+        store.close()
+        raise
+    if gone and not store.shared:
+        log.warning("secret was gone, made anew", lost="tokens, page tokens, the proof of the audit log")
     searched = Searched(settings.index_reasoning, settings.index_system, SEARCH_TOOLS | settings.search_tools)
     documents = Documents(Analyser(settings.language), searched)
-    live = LiveIndex()
-    follower = Follower(store, live, documents, settings.data / INDEX)
+    live = LiveIndex(Others(store, documents) if store.shared else None)
+    follower = Follower(store, live, documents, None if in_memory else settings.data / INDEX)
     seen, found = traced("store", store), traced("index", live)
     access = traced("access", Access(seen, settings.readers))
     seal = Seal(keys.cursors)
-    head = HeadFile(settings.data / HEAD)
-    audit = Audit(seen, access, head, keys.audit, seal, keep_query=settings.audit_query_text)
+    head = HeadInMemory() if in_memory else HeadFile(settings.data / HEAD)
+    audit = (Audit if has_secret else AuditWithoutKey)(seen, access, head, keys.audit, seal, keep_query=settings.audit_query_text)
     recording = traced("audit", audit)
+    chats = traced("chats", Chats(seen, found, access, documents))
     core = Core(
         searcher=traced("searcher", Searcher(seen, found, access, recording, seal, documents)),
         reader=traced("reader", Reader(seen, access, recording, seal)),
         writer=traced("writer", Writer(seen, access, found, documents)),
         audit=recording,
+        chats=chats,
+        contexts=traced("contexts", Contexts(seen, access, chats, documents)),
     )
     follower.start()
 
@@ -104,19 +122,11 @@ def build_core(settings: Settings) -> House:
             call.patience.check()
 
     authenticate = Tokens(store, keys.tokens).authenticated if settings.auth == "token" else None
-    return House(core, readiness, close, settle, lambda: figures(settings.data, live, follower, audit), tracing, authenticate)
 
+    def now() -> Figures:
+        return figures(settings.data, live, follower, audit, shared=store.shared)
 
-def _keys(data: Path) -> Keys:
-    """Returns the keys of the data folder; tells where a secret had to be made anew, which leaves old tokens worthless."""
-    gone = (data / STORE).exists() and not (data / SECRET).exists()
-    try:
-        keys = keys_in(data / SECRET)
-    except (OSError, ValueError) as error:
-        raise StartError(f"data folder {data}: {error}") from None
-    if gone:
-        log.warning("secret was gone, made anew", lost="tokens, page tokens, the proof of the audit log")
-    return keys
+    return House(core, readiness, close, settle, now, tracing, authenticate)
 
 
 def _tracing(settings: Settings) -> Tracing | None:
