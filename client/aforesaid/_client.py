@@ -108,7 +108,11 @@ class _Service(Generic[AnyTransport]):
     conversation = _Asks(_calls.conversation)
     append = _Asks(_calls.append)
     write = _Asks(_calls.write)
+    index_conversation = _Asks(_calls.index_conversation)
     delete = _Asks(_calls.delete)
+    search_turns = _Asks(_calls.search_turns)
+    resolve_source = _Asks(_calls.resolve_source)
+    compile_context = _Asks(_calls.compile_context)
     reads = _Lists(_calls.reads)
     verify_audit = _Asks(_calls.verify_audit)
 

@@ -139,7 +139,7 @@ class Config:
         """Takes each setting from `given` (by field name; None is not given), the environment, the file, or its default.
 
         An empty variable counts as not set. A token of the file goes to the file's url only. Raises InvalidArgument that names the
-        flag and the variable, or the file.
+        flag and the variable, or the file, and for a given `ca` where nothing is encrypted.
         """
         texts = {name: str(value) for name, value in (given or {}).items() if value is not None}
         environment = os.environ if environment is None else environment
@@ -152,6 +152,9 @@ class Config:
                 values = values | {"token": ""}
         config = cls(**values)
         config._check_secrecy()
+        if texts.get("ca") and not config.url.startswith("https://"):
+            # In the environment or the file it may be meant for another service.
+            raise InvalidArgument.of("ca", f"is for https://, and the service is at {config.url}")
         return config
 
     @property

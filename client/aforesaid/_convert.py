@@ -17,20 +17,27 @@ from aforesaid._replies import (
     Appended,
     AuditCheck,
     AuditFault,
+    CompiledContext,
+    ContextCandidate,
     ContextTurn,
+    FoundTurns,
     Imported,
+    Indexed,
     LeftOut,
+    PartKind,
     ReadRecord,
+    ResolvedSource,
     SearchHit,
     SearchPage,
     StoredConversation,
     StoredTurn,
+    TurnHit,
 )
 from aforesaid.agent.v1 import agent_service_pb, audit_service_pb, conversation_service_pb, types_pb
-from aforesaid.model import Agent, Conversation, File, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+from aforesaid.model import Agent, Conversation, File, Part, Reasoning, Source, SourceRef, Text, ToolCall, ToolResult, Turn
 
 When: TypeAlias = int | datetime
-Match: TypeAlias = Literal["all_words", "any_word"]
+Match: TypeAlias = Literal["all_words", "any_word", "substring"]
 Order: TypeAlias = Literal["best", "newest"]
 Words: TypeAlias = Literal["stemmed", "as_typed"]
 
@@ -39,9 +46,22 @@ Number = TypeVar("Number")
 # Why turns of a tombstoned conversation are skipped.
 _TOMBSTONED = "failed_precondition"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MATCHES: Mapping[str, types_pb.Match] = {"all_words": types_pb.Match.ALL_WORDS, "any_word": types_pb.Match.ANY_WORD}
+_MATCHES: Mapping[str, types_pb.Match] = {
+    "all_words": types_pb.Match.ALL_WORDS,
+    "any_word": types_pb.Match.ANY_WORD,
+    "substring": types_pb.Match.SUBSTRING,
+}
 _ORDERS: Mapping[str, types_pb.Order] = {"best": types_pb.Order.BEST, "newest": types_pb.Order.NEWEST}
 _WORDS: Mapping[str, types_pb.Words] = {"stemmed": types_pb.Words.STEMMED, "as_typed": types_pb.Words.AS_TYPED}
+_KIND_NAMES: Mapping[types_pb.PartKind, PartKind] = {
+    types_pb.PartKind.TEXT: "text",
+    types_pb.PartKind.REASONING: "reasoning",
+    types_pb.PartKind.TOOL_CALL: "tool_call",
+    types_pb.PartKind.TOOL_RESULT_TEXT: "tool_result_text",
+    types_pb.PartKind.TOOL_RESULT_JSON: "tool_result_json",
+    types_pb.PartKind.FILE: "file",
+}
+_PART_KINDS: Mapping[str, types_pb.PartKind] = {name: kind for kind, name in _KIND_NAMES.items()}
 
 
 def micros(field: str, when: When) -> int:
@@ -88,6 +108,7 @@ def search_request(
     agent_id: str = "",
     conversation_id: str = "",
     roles: Iterable[str] = (),
+    part_kinds: Iterable[str] = (),
     since: When | None = None,
     until: When | None = None,
     project: str = "",
@@ -102,13 +123,14 @@ def search_request(
     limit: int = 0,
     cursor: str = "",
 ) -> agent_service_pb.SearchTranscriptsRequest:
-    """Builds a search. Raises InvalidArgument for a `match`, `order` or `words` that does not exist."""
+    """Builds a search. Raises InvalidArgument for a `match`, an `order`, `words` or a kind of parts that does not exist."""
     return agent_service_pb.SearchTranscriptsRequest(
         query=query,
         pagination=types_pb.Pagination(limit=limit, cursor=cursor),
         agent_id=agent_id,
         conversation_id=conversation_id,
         roles=texts("roles", roles),
+        part_kinds=[_named("part_kinds", kind, _PART_KINDS) for kind in texts("part_kinds", part_kinds)],
         since=None if since is None else timestamp(micros("since", since)),
         until=None if until is None else timestamp(micros("until", until)),
         project=project,
@@ -127,6 +149,22 @@ def _named(field: str, name: str, known: Mapping[str, Number]) -> Number:
     if name not in known:
         raise InvalidArgument.of(field, f"must be one of {', '.join(known)}: {name}")
     return known[name]
+
+
+def source_messages(sources: Iterable[SourceRef]) -> list[conversation_service_pb.SourceRef]:
+    """Returns the messages for a list of sources. Raises InvalidArgument for what is none."""
+    if not isinstance(sources, Iterable):
+        raise _not_a("sources", "a list of SourceRef", sources)
+    return [source_message(source, "sources", "a list of SourceRef") for source in sources]
+
+
+def source_message(source: SourceRef, field: str = "source", wanted: str = "a SourceRef") -> conversation_service_pb.SourceRef:
+    """Returns the message for a source. Raises InvalidArgument for what is none."""
+    if not isinstance(source, SourceRef):
+        raise _not_a(field, wanted, source)
+    return conversation_service_pb.SourceRef(
+        agent_id=source.agent_id, conversation_id=source.conversation_id, turn_id=source.turn_id, digest=source.digest
+    )
 
 
 def field_mask(fields: Iterable[str]) -> FieldMask:
@@ -300,6 +338,7 @@ def hit_of(message: types_pb.SearchHit) -> SearchHit:
         before=tuple(_context_of(turn) for turn in message.before),
         after=tuple(_context_of(turn) for turn in message.after),
         source=_source_of(message.source),
+        part_kinds=tuple(_KIND_NAMES[kind] for kind in message.part_kinds if kind in _KIND_NAMES),
     )
 
 
@@ -314,6 +353,69 @@ def _context_of(message: types_pb.ContextTurn) -> ContextTurn:
 def appended_of(message: conversation_service_pb.AppendTurnsResponse) -> Appended:
     """Returns what an append made."""
     return Appended(message.revision, tuple(turn_of(turn) for turn in message.turns))
+
+
+def indexed_of(message: conversation_service_pb.IndexConversationResponse) -> Indexed:
+    """Returns what became of a conversation that was kept elsewhere."""
+    match message.outcome:
+        case conversation_service_pb.IndexOutcome.TOMBSTONED:
+            return Indexed("tombstoned", None)
+        case conversation_service_pb.IndexOutcome.UNCHANGED:
+            return Indexed("unchanged", conversation_of(message.conversation))
+        case _:
+            return Indexed("written", conversation_of(message.conversation))
+
+
+def found_turns_of(message: conversation_service_pb.SearchTurnsResponse) -> FoundTurns:
+    """Returns the turns that were found."""
+    freshness = message.freshness or types_pb.Freshness()
+    hits = tuple(turn_hit_of(hit) for hit in message.hits)
+    return FoundTurns(hits, message.notice, freshness.turns_pending, _time(freshness.as_of))
+
+
+def turn_hit_of(message: conversation_service_pb.TurnHit) -> TurnHit:
+    """Returns the hit for a message."""
+    return TurnHit(
+        agent_id=message.agent_id,
+        scope=dict(message.scope),
+        conversation_id=message.conversation_id,
+        turn=turn_of(message.turn or types_pb.Turn()),
+        score=message.score,
+        before=tuple(turn_of(turn) for turn in message.before),
+        after=tuple(turn_of(turn) for turn in message.after),
+        digest=message.digest,
+        parts_left_out=message.parts_left_out,
+    )
+
+
+def resolved_of(message: conversation_service_pb.ResolveSourceResponse) -> ResolvedSource:
+    """Returns the turn that a source names."""
+    return ResolvedSource(
+        agent_id=message.agent_id,
+        scope=dict(message.scope),
+        conversation_id=message.conversation_id,
+        turn=turn_of(message.turn or types_pb.Turn()),
+        digest=message.digest,
+        unchanged=message.unchanged if message.has_field("unchanged") else None,
+    )
+
+
+def candidate_of(message: conversation_service_pb.ContextCandidate) -> ContextCandidate:
+    """Returns the candidate for a message."""
+    return ContextCandidate(
+        text=message.text,
+        match=message.match,
+        agent_id=message.agent_id,
+        conversation_id=message.conversation_id,
+        turn_id=message.turn_id,
+        seq=message.seq,
+        score=message.score,
+    )
+
+
+def compiled_of(message: conversation_service_pb.CompileContextResponse) -> CompiledContext:
+    """Returns what a prompt may quote."""
+    return CompiledContext(tuple(candidate_of(candidate) for candidate in message.candidates), message.left_out)
 
 
 def imported_of(message: conversation_service_pb.ImportTurnsResponse) -> Imported:

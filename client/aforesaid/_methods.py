@@ -69,6 +69,10 @@ class ConversationMethods:
     write_conversation = _declared(conversations.WriteConversationRequest, conversations.WriteConversationResponse)
     delete_conversation = _declared(conversations.DeleteConversationRequest, conversations.DeleteConversationResponse)
     import_turns = _declared(conversations.ImportTurnsRequest, conversations.ImportTurnsResponse)
+    index_conversation = _declared(conversations.IndexConversationRequest, conversations.IndexConversationResponse)
+    search_turns = _declared(conversations.SearchTurnsRequest, conversations.SearchTurnsResponse)
+    resolve_source = _declared(conversations.ResolveSourceRequest, conversations.ResolveSourceResponse)
+    compile_context = _declared(conversations.CompileContextRequest, conversations.CompileContextResponse)
 
 
 class AuditMethods:

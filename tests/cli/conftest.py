@@ -130,7 +130,8 @@ def read_both(*ends: int) -> dict[int, str]:
 class Sitting(Protocol):
     """Runs `aforesaid` with stdin and stdout on one terminal of so many rows and columns, and presses keys.
 
-    Each of `keys` is pressed when a question waits for it; the process must ask for each. stderr is a pipe.
+    Each of `keys` is pressed when a question waits for it; the process must ask for each. stderr is a pipe, or, where the question
+    `asks` is given, the same terminal.
     """
 
     def __call__(
@@ -139,6 +140,7 @@ class Sitting(Protocol):
         keys: Sequence[str],
         size: tuple[int, int] = (24, 100),
         environment: Mapping[str, str] | None = None,
+        asks: str = "",
     ) -> Ended: ...
 
 
@@ -151,6 +153,7 @@ def sitting() -> Sitting:
         keys: Sequence[str],
         size: tuple[int, int] = (24, 100),
         environment: Mapping[str, str] | None = None,
+        asks: str = "",
     ) -> Ended:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
@@ -161,25 +164,25 @@ def sitting() -> Sitting:
             env=bare(environment) | {"TERMINAL": os.ttyname(theirs)},
             stdin=theirs,
             stdout=theirs,
-            stderr=subprocess.PIPE,
+            stderr=theirs if asks else subprocess.PIPE,
             start_new_session=True,
         )
-        assert process.stderr is not None
         try:
             os.close(theirs)
-            told = read_answering(ours, keys)
-            errors = process.stderr.read().decode()
+            told = read_answering(ours, keys, asks or ASKS)
+            errors = process.stderr.read().decode() if process.stderr is not None else ""
             return Ended(process.wait(SECONDS), told.replace("\r\n", "\n"), errors)
         finally:
             process.kill()
             process.wait()
-            process.stderr.close()
+            if process.stderr is not None:
+                process.stderr.close()
             os.close(ours)
 
     return run
 
 
-def read_answering(terminal: int, keys: Sequence[str]) -> str:
+def read_answering(terminal: int, keys: Sequence[str], asks: str = ASKS) -> str:
     """Reads until nobody holds the other end any more, pressing the next key at each question."""
     told, left, deadline = b"", list(keys), time.monotonic() + SECONDS
     answered = 0
@@ -194,7 +197,7 @@ def read_answering(terminal: int, keys: Sequence[str]) -> str:
             assert not left, f"never asked for {left}: {told!r}"
             return told.decode()
         told += block
-        while told.count(ASKS.encode()) > answered:
+        while told.count(asks.encode()) > answered:
             answered += 1
             assert left, f"asked once more than there are keys: {told!r}"
             os.write(terminal, left.pop(0).encode())

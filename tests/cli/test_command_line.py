@@ -109,7 +109,7 @@ def test_help_of_a_command_names_every_setting_and_its_variable(command: list[st
         (
             ["show", "--arround", "a/b:1"],
             (
-                "aforesaid: no such option --arround, did you mean --around? to show what begins so put -- before the id; "
+                "aforesaid: no such option --arround, did you mean --around? to name what begins so put -- before the id; "
                 "try 'aforesaid show --help'\n"
             ),
         ),

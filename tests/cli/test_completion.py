@@ -55,6 +55,7 @@ def offered(bash: str, scripts_path: str, *words: str) -> set[str]:
         (("search", "word", "-other", "--ne"), {"--newest"}),
         (("search", "--color", ""), {"auto", "always", "never"}),
         (("search", "--role", "a"), {"assistant"}),
+        (("search", "--kind", "tool-r"), {"tool-result", "tool-result-text", "tool-result-json"}),
         (("search", "--limit", ""), set()),
         (("completion", ""), set(SHELLS)),
         (("rpc", ""), set(methods())),
@@ -63,6 +64,8 @@ def offered(bash: str, scripts_path: str, *words: str) -> set[str]:
         (("rpc", "search-transcripts", "--words", ""), {"stemmed", "as_typed"}),
         (("rpc", "search-transcripts", "--order", "ORDER_N"), {"newest"}),
         (("show", "--w"), {"--whole"}),
+        (("delete", "--y"), {"--yes"}),
+        (("rpc", "search-transcripts", "--part-kinds", "tool_r"), {"tool_result_text", "tool_result_json"}),
     ],
 )
 def test_bash_completes(words: tuple[str, ...], told: set[str], bash: str, scripts_path: str) -> None:

@@ -135,6 +135,27 @@ def test_a_conversation_is_written_searched_read_and_deleted(rpc: Any, agent: st
     assert rpc("list-conversations", "--agent-id", agent) == {}
 
 
+def test_chats_are_indexed_searched_and_cited(rpc: Any, agent: str) -> None:
+    scope = ["--scope", f"who={agent}", "--scope", "kind=a=b"]
+    turns = [{"turnId": turn_id, "role": "user", "parts": [{"text": f"{agent} {turn_id}"}]} for turn_id in ("one", "two")]
+    chat = ["--conversation.conversation-id", "run-7:3", "--conversation.agent-id", "chat", "--exact-scope", *scope]
+    index = ["index-conversation", *chat, "--conversation.turns", json.dumps(turns)]
+    assert rpc(*index, "--expected-revision", "0")["outcome"] == "INDEX_OUTCOME_WRITTEN"
+    assert rpc(*index)["outcome"] == "INDEX_OUTCOME_UNCHANGED"
+    found = rpc("search-turns", "--query", f"{agent} two", "--limit", "1", "--around", "1", "--agent-ids", "chat", *scope)
+    (hit,) = found["hits"]
+    assert (hit["turn"]["turnId"], hit["score"], hit["scope"]) == ("two", 1, {"who": agent, "kind": "a=b"})
+    assert [turn["turnId"] for turn in hit["before"]] == ["one"]
+    cited = ["--source.conversation-id", "run-7:3", "--source.turn-id", "two", "--source.digest", hit["digest"]]
+    resolved = rpc("resolve-source", *cited, *scope)
+    assert (resolved["turn"]["turnId"], resolved["unchanged"]) == ("two", True)
+    sources = [json.dumps({"conversationId": "run-7:3", "turnId": turn_id}) for turn_id in ("two", "one")]
+    context = rpc("compile-context", "--sources", sources[0], "--sources", f"[{sources[1]}]", "--budget", "800", *scope)
+    assert [candidate["turnId"] for candidate in context["candidates"]] == ["two", "one"]
+    assert rpc("delete-conversation", "--conversation-id", "run-7:3", "--agent-id", "chat", "--exact-scope", *scope) == {}
+    assert rpc(*index) == {"outcome": "INDEX_OUTCOME_TOMBSTONED"}
+
+
 def test_a_field_mask_and_flags_that_say_no(rpc: Any, agent: str) -> None:
     flags = ["--agent.agent-id", agent, "--agent.name", "Ann", "--agent.archived", "--agent.scope", f"who={agent}"]
     made = rpc("update-agent", *flags, "--update-mask", "name", "--update-mask", "archived", "--update-mask", "scope")

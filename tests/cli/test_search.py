@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from aforesaid import Agent, Client, Conversation, Source, Text, Turn
+from aforesaid import Agent, Client, Conversation, Source, Text, ToolCall, ToolResult, Turn
+from aforesaid_server.search.substring import MOST_TURNS
 from tests.cli.conftest import Command, Ended
 
 # 2026-03-04 10:22 UTC.
@@ -26,6 +27,7 @@ class Said:
     word: str
     hostile: str
     many: str
+    kinds: str
     ada: str
     bob: str
 
@@ -33,7 +35,7 @@ class Said:
 @pytest.fixture(scope="module")
 def said(service_url: str) -> Said:
     token = "".join(chr(ord("a") + digit) for digit in uuid4().bytes[:10] for digit in divmod(digit, 16))
-    made = Said(service_url, f"qua{token}", f"hos{token}", f"man{token}", f"ada-{token}", f"bob-{token}")
+    made = Said(service_url, f"qua{token}", f"hos{token}", f"man{token}", f"kin{token}", f"ada-{token}", f"bob-{token}")
     with Client(service_url, "") as client:
         client.update_agent(Agent(made.ada, name="Ada \x1b[5m", role="reviewer"), ["name", "role"])
         turns = (
@@ -44,6 +46,12 @@ def said(service_url: str) -> Said:
         )
         client.write(Conversation("talk", made.ada, "Talk about\npages", turns, Source("", "", "/srv/shop")))
         client.append("talk", [Turn("user", (Text(HOSTILE.format(word=made.hostile)),), "t", TIME)], agent_id=made.bob)
+        pieces = (
+            Turn("assistant", (Text(f"{made.kinds} said"), ToolCall("sh", f'{{"x": "-{made.kinds} \\"--called"}}', "c"))),
+            Turn("tool", (ToolResult(f"{made.kinds} answered", "c"),)),
+            Turn("tool", (ToolResult(f'{{"y": "{made.kinds}"}}', "c", is_json=True),)),
+        )
+        client.append("kinds", pieces, agent_id=made.bob)
         client.append("long", [Turn("user", (Text(f"{made.many} {number}"),)) for number in range(130)], agent_id=made.bob)
     return made
 
@@ -191,6 +199,59 @@ def test_what_narrows_a_search(options: tuple[str, ...], found: list[int], said:
     )
     assert [int(seq) for seq in re.findall(rf"{said.ada}/talk:(\d)", ended.out)] == found
     assert ended.code == (0 if found else 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("--kind", "text", "{word}"), [0]),
+        (("--kind", "tool-call", "{word}"), [0]),
+        (("--kind", "tool-call", '"{word} said"'), []),
+        (("--kind", "tool-result", "{word}"), [1, 2]),
+        (("--kind", "tool-result-json", "{word}"), [2]),
+        (("--kind", "Tool_Result_Text", "{word}"), [1]),
+        (("--kind", "text", "--kind", "tool-result-json", "{word}"), [0, 2]),
+        (("--kind", "reasoning", "{word}"), []),
+        (("--substring", "{word:.9}"), [0, 1, 2]),
+        (("--substring", "{word} ANSW"), [1]),
+        (("--substring", "-{word}"), [0]),
+        (("--substring", '\\"--called"}}'), [0]),
+        (("--substring", "--kind", "text", "-{word}"), []),
+        (("--substring", "--kind", "tool-result-text", "{word}"), [1]),
+    ],
+)
+def test_letters_and_kinds_of_parts(arguments: tuple[str, ...], found: list[int], said: Said, here: Command) -> None:
+    ended = here("search", "--url", said.url, "--agent", said.bob, *(argument.format(word=said.kinds) for argument in arguments))
+    assert sorted(map(int, re.findall(rf"{said.bob}/kinds:(\d)", ended.out))) == found
+    assert ended.code == (0 if found else 1)
+
+
+def test_a_page_without_hits_is_passed_over_where_there_are_more(said: Said, here: Command) -> None:
+    # More turns than the service reads for a page hold the letters of the query by threes, and not the query.
+    agent, word = f"many-{said.ada}", said.kinds[3:11]
+    decoys = [Turn("user", (Text(f"{word[:-1]} {word[1:]}"),), str(number)) for number in range(MOST_TURNS + 10)]
+    with Client(said.url, "") as client:
+        client.append("first", [Turn("user", (Text(f"so {word.upper()} it is"),))], agent_id=agent)
+        client.append("then", decoys, agent_id=agent)
+        pages = list(client.search(word, agent_id=agent, match="substring"))
+    assert [len(page.matches) for page in pages] == [0, 1]
+    ended = here("search", "--substring", word, "--agent", agent, "--url", said.url)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1].strip() == f"{agent}/first:0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("--kind", "image"),
+            "kind: must be one of text, reasoning, tool-call, tool-result, tool-result-text, tool-result-json, file: image",
+        ),
+        (("--substring", "--any"), "substring: cannot be together with --any, which looks for words"),
+    ],
+)
+def test_flags_that_cannot_be_are_told(arguments: tuple[str, ...], told: str, here: Command) -> None:
+    assert here("search", *arguments, "x") == Ended(2, "", f"aforesaid: {told}\n")
 
 
 def test_every_other_flag_of_a_search_is_in_the_request(said: Said, search: Command) -> None:

@@ -15,12 +15,18 @@ from aforesaid import (
     AsyncClient,
     AuditCheck,
     Client,
+    CompiledContext,
     Conversation,
+    FoundTurns,
     Imported,
+    Indexed,
     InvalidArgument,
+    PartKind,
     ReadRecord,
+    ResolvedSource,
     SearchHit,
     SearchPage,
+    SourceRef,
     StoredConversation,
     StoredTurn,
     Text,
@@ -39,7 +45,15 @@ def blocking(client: Client) -> None:
     assert_type(client.conversation("c"), StoredConversation)
     assert_type(client.append("c", [Turn("user", (Text("x"),))]), Appended)
     assert_type(client.write(Conversation("c", "a"), expected_revision=0), StoredConversation)
-    client.delete("c")
+    client.delete("c", exact_scope=True)
+    kinds: list[PartKind] = ["text", "tool_call"]
+    assert_type(client.search("q", match="substring", part_kinds=kinds), Iterator[SearchPage])
+    assert_type(client.index_conversation(Conversation("c", "a"), exact_scope=True), Indexed)
+    assert_type(client.search_turns("q", stem=True, around=1), FoundTurns)
+    source = client.resolve_source(SourceRef("c", "t", digest="sha256:"))
+    assert_type(source, ResolvedSource)
+    assert_type(source.unchanged, bool | None)
+    assert_type(client.compile_context("q", sources=[SourceRef("c", "t")], budget=800), CompiledContext)
     assert_type(client.reads("a"), Iterator[ReadRecord])
     assert_type(client.verify_audit(), AuditCheck)
     assert_type(client.import_turns([(Agent("a"), Conversation("c", "a"))]), Imported)
@@ -47,6 +61,7 @@ def blocking(client: Client) -> None:
         for hit in page.matches:
             assert_type(hit, SearchHit)
             assert_type(hit.created_at, int | None)
+            assert_type(hit.part_kinds, tuple[PartKind, ...])
 
 
 async def awaited(client: AsyncClient) -> None:
@@ -54,6 +69,7 @@ async def awaited(client: AsyncClient) -> None:
     coroutine: Coroutine[Any, Any, Agent] = client.agent()
     assert_type(await coroutine, Agent)
     assert_type(await client.append("c", []), Appended)
+    assert_type(await client.search_turns("q"), FoundTurns)
     both = await asyncio.gather(client.agent("a"), client.verify_audit())
     assert_type(both, tuple[Agent, AuditCheck])
     assert_type([turn async for turn in client.read("c")], list[StoredTurn])
@@ -65,6 +81,8 @@ async def awaited(client: AsyncClient) -> None:
 def wrong(client: Client, awaiting: AsyncClient) -> None:
     client.search(7)  # type: ignore[arg-type]
     client.search("q", match="some")  # type: ignore[arg-type]
+    client.search("q", part_kinds=["image"])  # type: ignore[list-item]
+    client.resolve_source("c")  # type: ignore[arg-type]
     client.search("q", "a")  # type: ignore[call-arg]
     client.agent(scope={"a": 1})  # type: ignore[dict-item]
     _ = client.agent("a").surname  # type: ignore[attr-defined]

@@ -36,7 +36,8 @@ def test_every_setting_is_a_field_and_every_field_a_setting() -> None:
 def test_given_before_environment_before_default(
     setting: str, given: str | float, variable: str, from_given: str | float, from_variable: str | float
 ) -> None:
-    environment = {f"AFORESAID_{setting.upper()}": variable}
+    # A `ca` that is given is an error where nothing is encrypted.
+    environment = {"AFORESAID_URL": "https://c.example", f"AFORESAID_{setting.upper()}": variable}
     assert getattr(Config.read({setting: given}, environment), setting) == from_given
     assert getattr(Config.read({setting: None}, environment), setting) == from_variable
     assert getattr(Config.read({}, {f"AFORESAID_{setting.upper()}": ""}), setting) == getattr(Config.read({}, {}), setting)

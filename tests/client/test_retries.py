@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aforesaid
-from aforesaid import AforesaidError, Agent, Client, Conversation, Text, Turn
+from aforesaid import AforesaidError, Agent, Client, Conversation, SourceRef, Text, Turn
 from aforesaid._methods import AgentMethods, AuditMethods, ConversationMethods, may_repeat
 from aforesaid._retries import FIRST_SECONDS, LONGEST_SECONDS, Retries
 from aforesaid.agent.v1 import agent_service_pb, types_pb
@@ -32,6 +32,9 @@ READS: dict[str, Callable[[Client], object]] = {
     "get_agent": lambda client: client.agent(),
     "list_conversations": lambda client: list(client.conversations()),
     "get_conversation": lambda client: client.conversation("c"),
+    "search_turns": lambda client: client.search_turns("q"),
+    "resolve_source": lambda client: client.resolve_source(SourceRef("c", "t")),
+    "compile_context": lambda client: client.compile_context("q"),
     "list_reads": lambda client: list(client.reads()),
     "verify_audit": lambda client: client.verify_audit(),
 }
@@ -39,6 +42,7 @@ WRITES: dict[str, Callable[[Client], object]] = {
     "update_agent": lambda client: client.update_agent(Agent("a"), ["name"]),
     "append_turns": lambda client: client.append("c", [Turn("user", (Text("x"),), "with an id")]),
     "write_conversation": lambda client: client.write(Conversation("c", "a"), expected_revision=0),
+    "index_conversation": lambda client: client.index_conversation(Conversation("c", "a"), expected_revision=0),
     "delete_conversation": lambda client: client.delete("c"),
     "import_turns": lambda client: client.import_turns([(Agent("a"), Conversation("c", "a"))]),
 }

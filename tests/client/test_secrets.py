@@ -169,4 +169,11 @@ def test_a_file_of_no_certificates_is_named(connect: Connect, tmp_path: Path, co
     with pytest.raises(aforesaid.InvalidArgument) as caught:
         connect("https://127.0.0.1", "", ca=str(path))
     assert caught.value.message == told + str(path)
-    assert connect("http://127.0.0.1", "", ca=str(path)).config.ca == str(path)
+
+
+def test_a_certificate_for_a_service_that_has_none_is_told(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(aforesaid.InvalidArgument, match=r"^ca: is for https://, and the service is at http://127\.0\.0\.1$"):
+        connect("http://127.0.0.1", "", ca="any.pem")
+    # Nobody gave it for this call.
+    monkeypatch.setenv("AFORESAID_CA", "any.pem")
+    assert connect("http://127.0.0.1", "").config.ca == "any.pem"

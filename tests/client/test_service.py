@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 import aforesaid
-from aforesaid import Agent, Client, Conversation, File, Part, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+from aforesaid import Agent, Client, Conversation, File, Part, Reasoning, Source, SourceRef, Text, ToolCall, ToolResult, Turn
 from tests.client.both import Connect
 
 PARTS: tuple[Part, ...] = (
@@ -127,6 +127,100 @@ def test_filters_reach_the_service(user: Client, name: str) -> None:
     assert sorted(hit.turn_id for hit in page.matches) == ["a", "b"]
     hit = next(hit for hit in page.matches if hit.turn_id == "a")
     assert (hit.before, [turn.text for turn in hit.after]) == ((), [f"{name} run"])
+
+
+def test_kinds_of_parts_narrow_a_search_and_come_with_each_hit(user: Client, name: str) -> None:
+    said = (
+        Turn("assistant", (Text(f"{name} said"), ToolCall("bash", f'{{"command": "cat {name}"}}', "call-1")), "call"),
+        Turn("tool", (ToolResult(f"{name} plain"), ToolResult(f'{{"a": "{name} json"}}', is_json=True)), "result"),
+        Turn("assistant", (Reasoning(f"{name} thought"), Text("not so")), "thought"),
+    )
+    user.write(Conversation("c", name, turns=said))
+
+    def found(*kinds: aforesaid.PartKind, query: str = name, match: Any = "all_words") -> set[str]:
+        page = next(user.search(query, agent_id=name, part_kinds=kinds, match=match))
+        return {hit.turn_id for hit in page.matches}
+
+    assert found() == {"call", "result"}
+    assert found("text") == {"call"}
+    assert found("tool_call") == found("tool_call", "reasoning") == {"call"}
+    assert found("tool_result_json", query=f"{name} json") == {"result"}
+    assert found("tool_result_text", query=f"{name} json") == set()
+    assert found("tool_result_text", query=f"{name} PL", match="substring") == {"result"}
+    assert found(query=f'cat {name}"}}', match="substring") == {"call"}
+    kinds = {hit.turn_id: hit.part_kinds for page in user.search(name, agent_id=name) for hit in page.matches}
+    assert kinds == {"call": ("text", "tool_call"), "result": ("tool_result_text", "tool_result_json")}
+
+
+def test_whole_turns_are_found_and_cited_turns_are_resolved(user: Client, name: str) -> None:
+    scope = {"user_id": name}
+    texts = [f"first {name}", f"{name} deploys on friday", "nothing of it"]
+    written = Conversation("run-7:3", "chat", turns=tuple(turns(*texts)))
+    assert user.write(written, exact_scope=True, scope=scope).revision == 1
+    found = user.search_turns(f"deploy friday {name}", agent_ids=["chat"], around=1, scope=scope)
+    assert [(hit.turn.turn_id, hit.conversation_id, hit.agent_id, hit.scope) for hit in found.hits] == [
+        ("run-7:3:1", "run-7:3", "chat", scope),
+        ("run-7:3:0", "run-7:3", "chat", scope),
+    ]
+    best = found.hits[0]
+    assert (best.score, best.turn.parts, best.parts_left_out) == (1.0, (Text(texts[1]),), False)
+    assert [turn.parts for turn in (*best.before, *best.after)] == [(Text(texts[0]),), (Text(texts[2]),)]
+    assert [hit.turn.seq for hit in user.search_turns("deploy", stem=True, limit=1, scope=scope).hits] == [1]
+    assert user.search_turns("deploy", scope=scope).hits == ()
+    assert user.search_turns(name, agent_ids=["another"], scope=scope).hits == ()
+    assert user.search_turns(name, conversation_ids=["another"], scope=scope).hits == ()
+
+    source = user.resolve_source(SourceRef("run-7:3", "run-7:3:1"), scope=scope)
+    assert (source.turn, source.scope, source.digest, source.unchanged) == (best.turn, scope, best.digest, None)
+    assert user.resolve_source(SourceRef("run-7:3", "run-7:3:1", best.digest), scope=scope).unchanged is True
+    assert user.resolve_source(SourceRef("run-7:3", "run-7:3:0", best.digest, "chat"), scope=scope).unchanged is False
+    for missing in (SourceRef("run-7:3", "run-7:3:9"), SourceRef("gone", "x"), SourceRef("run-7:3", "run-7:3:1", agent_id="other")):
+        with pytest.raises(aforesaid.NotFound):
+            user.resolve_source(missing, scope=scope)
+    with pytest.raises(aforesaid.NotFound):
+        user.resolve_source(SourceRef("run-7:3", "run-7:3:1"), scope={"user_id": f"not {name}"})
+
+    context = user.compile_context("friday", sources=[SourceRef("run-7:3", "run-7:3:2")], scope=scope)
+    assert [(candidate.match, candidate.text.rstrip("\n"), candidate.turn_id) for candidate in context.candidates] == [
+        ("source-ref", "user: nothing of it", "run-7:3:2"),
+        ("search", f"user: {texts[1]}", "run-7:3:1"),
+    ]
+    assert user.compile_context("friday", budget=3, scope=scope).left_out == 1
+
+
+def test_a_conversation_kept_elsewhere_is_taken_unless_it_was_deleted(user: Client, name: str) -> None:
+    scope = {"user_id": name}
+    kept = Conversation("c", "chat", turns=tuple(turns(f"{name} one")))
+    first = user.index_conversation(kept, exact_scope=True, scope=scope)
+    assert first.outcome == "written"
+    assert first.conversation is not None
+    assert (first.conversation.revision, first.conversation.turn_count) == (1, 1)
+    again = user.index_conversation(kept, exact_scope=True, scope=scope)
+    assert (again.outcome, again.conversation) == ("unchanged", first.conversation)
+    with pytest.raises(aforesaid.Aborted):
+        user.index_conversation(kept, expected_revision=5, exact_scope=True, scope=scope)
+    user.delete("c", agent_id="chat", exact_scope=True, scope=scope)
+    gone = user.index_conversation(kept, exact_scope=True, scope=scope)
+    assert (gone.outcome, gone.conversation) == ("tombstoned", None)
+    assert user.search_turns(name, scope=scope).hits == ()
+
+
+def test_with_an_exact_scope_no_agent_of_a_narrower_one_is_meant(user: Client, name: str) -> None:
+    wide = {"user_id": name}
+    shop, bank = ({**wide, "project": project} for project in ("shop", "bank"))
+    written = Conversation("c", "chat", turns=tuple(turns(f"{name} said")))
+    for scope in (shop, bank):
+        user.write(written, exact_scope=True, scope=scope)
+    for call in (user.write, user.index_conversation, lambda _, **given: user.delete("c", agent_id="chat", **given)):
+        with pytest.raises(aforesaid.InvalidArgument):
+            call(written, scope=wide)
+    with pytest.raises(aforesaid.NotFound):
+        user.delete("c", agent_id="chat", exact_scope=True, scope=wide)
+    assert user.index_conversation(written, exact_scope=True, scope=wide).outcome == "written"
+    found = {tuple(sorted(hit.scope.items())) for hit in user.search_turns(name, scope=wide).hits}
+    assert found == {tuple(sorted(scope.items())) for scope in (wide, shop, bank)}
+    user.delete("c", agent_id="chat", exact_scope=True, scope=wide)
+    assert len(user.search_turns(name, scope=wide).hits) == 2
 
 
 def test_agents_their_reads_and_the_audit_log(connect: Connect, service_url: str, user: Client, name: str) -> None:

@@ -18,6 +18,7 @@ from aforesaid._errors import AforesaidError, Unauthenticated, Unreachable
 from aforesaid.cli.agents import agents
 from aforesaid.cli.completion import VARIABLE, answer_shell, completion
 from aforesaid.cli.conversations import conversations
+from aforesaid.cli.delete import delete
 from aforesaid.cli.import_paths import import_paths
 from aforesaid.cli.reads import reads
 from aforesaid.cli.rpc import rpc
@@ -47,7 +48,7 @@ def commands() -> None:
     """
 
 
-for _command in (agents, completion, conversations, import_paths, reads, rpc, search, show):
+for _command in (agents, completion, conversations, delete, import_paths, reads, rpc, search, show):
     commands.add_command(_command)
 
 

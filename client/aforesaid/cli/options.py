@@ -6,7 +6,7 @@ lone surrogates, which no request can carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -76,6 +76,34 @@ class TextType(click.ParamType[str]):
         return [CompletionItem(hint) for hint in self._hints if hint.startswith(incomplete)]
 
 
+class KindType(click.ParamType[tuple[str, ...]]):
+    """What a part of a turn is, in the words of people: `tool-result` is plain text and JSON, which can be told apart, too."""
+
+    name = "kind"
+    kinds: Mapping[str, tuple[str, ...]] = {
+        "text": ("text",),
+        "reasoning": ("reasoning",),
+        "tool-call": ("tool_call",),
+        "tool-result": ("tool_result_text", "tool_result_json"),
+        "tool-result-text": ("tool_result_text",),
+        "tool-result-json": ("tool_result_json",),
+        "file": ("file",),
+    }
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Returns the kinds as the client names them. Raises InvalidArgument that lists the words."""
+        if isinstance(value, tuple):
+            return value
+        word = str(value).lower().replace("_", "-")
+        if word not in self.kinds:
+            raise InvalidArgument.of(name_of(param), f"must be one of {', '.join(self.kinds)}: {value}")
+        return self.kinds[word]
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Offers the words that begin so."""
+        return [CompletionItem(word) for word in self.kinds if word.startswith(incomplete)]
+
+
 class PairType(click.ParamType[tuple[str, str]]):
     """KEY=VALUE; the value may hold further `=`."""
 
@@ -117,6 +145,7 @@ class CallerType(click.ParamType[str]):
 _CALLER = CallerType()
 TEXT = TextType()
 ROLE = TextType("user", "assistant", "tool", "system")
+KIND = KindType()
 PAIR = PairType()
 NUMBER = NumberType()
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -52,6 +54,18 @@ def read_place(text: str) -> Place:
     except UnicodeDecodeError:
         raise InvalidArgument.of("id", f"must be UTF-8 where it is escaped: {text}") from None
     return Place(agent, conversation, None if found["seq"] is None else int(found["seq"]), turn)
+
+
+@contextmanager
+def naming_agent(place: Place, typed: str) -> Iterator[None]:
+    """Says of an id without an agent that it must name one, where the service says so of a field that nobody typed."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if place.agent_id or all(violation.field != "agent_id" for violation in error.violations):
+            raise
+        problem = f"names no agent, as it must where no agent asks: {typed}; `aforesaid conversations` lists ids"
+        raise InvalidArgument.of("id", problem) from None
 
 
 def escaped(name: str) -> str:

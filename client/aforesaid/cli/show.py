@@ -14,20 +14,13 @@ from aforesaid.cli.interrupt import interruptible
 from aforesaid.cli.options import NUMBER, PAIR, TEXT, colour_option, json_option, scope_of, service_options
 from aforesaid.cli.pager import print_pages
 from aforesaid.cli.terminal import COLOURS, PLAIN, Style, json_line, local_time, visible, wants_colour
-from aforesaid.cli.words import QueryCommand
+from aforesaid.cli.words import IdCommand
 
 if TYPE_CHECKING:
     from aforesaid._replies import StoredConversation
     from aforesaid.agent.v1.types_pb import Conversation, Turn
-    from aforesaid.cli.stretch import Stretch
 
 AROUND = 2
-
-
-class IdCommand(QueryCommand):
-    """A command that takes an id, which may begin with a minus."""
-
-    way_out = "to show what begins so put -- before the id"
 
 
 @click.command(cls=IdCommand, epilog="Exit code: 0, 2 on an error, such as an id that names nothing.")
@@ -58,7 +51,7 @@ def show(
     """
     # The wire takes a quarter of a second to load: not for --help.
     from aforesaid._client import Client
-    from aforesaid.cli.place import read_place
+    from aforesaid.cli.place import naming_agent, read_place
     from aforesaid.cli.stretch import Stretch
 
     wanted = read_place(place)
@@ -66,7 +59,8 @@ def show(
         raise InvalidArgument.of("around", f"must be at least 0: {around}")
     with Client(**settings) as client:
         stretch = Stretch(client, wanted, reason, scope_of(scope))
-        conversation = _found(stretch, place)
+        with naming_agent(wanted, place):
+            conversation = interruptible(stretch.conversation)
         marked = interruptible(lambda: stretch.seq(conversation))
         if whole or marked is None:
             turns = stretch.all()
@@ -79,17 +73,6 @@ def show(
         style = COLOURS if wants_colour(sys.stdout.isatty(), os.environ, colour) else PLAIN
         print_pages([_lines(conversation, turns, marked, style)])
     return 0
-
-
-def _found(stretch: Stretch, typed: str) -> Conversation:
-    try:
-        return interruptible(stretch.conversation)
-    except InvalidArgument as error:
-        if stretch.place.agent_id or all(violation.field != "agent_id" for violation in error.violations):
-            raise
-        # The service speaks of a field, of which nobody who typed an id knows.
-        problem = f"names no agent, as it must where no agent asks: {typed}; `aforesaid conversations` lists ids"
-        raise InvalidArgument.of("id", problem) from None
 
 
 def _lines(message: Conversation, turns: Iterator[Turn], marked: int | None, style: Style) -> Iterator[str]:

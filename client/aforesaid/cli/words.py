@@ -39,6 +39,12 @@ class QueryCommand(click.Command):
         return super().parse_args(ctx, [*options, ENDS_OPTIONS, *words])
 
 
+class IdCommand(QueryCommand):
+    """A command that takes an id, which may begin with a minus."""
+
+    way_out = "to name what begins so put -- before the id"
+
+
 class UnknownOption(ValueError):
     """What looks like an option and is none, or lacks its value; whether it may be meant as a word."""
 

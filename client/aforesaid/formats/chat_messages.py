@@ -13,7 +13,7 @@ is taken then, and noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from aforesaid.model import Agent, Conversation, Part, Source, Turn
 
 NAME = "chat-messages"
 
-_ROLES = {"developer": "system", "function": "tool"}
+ROLES = {"developer": "system", "function": "tool"}
+"""Roles that are others by another name."""
 _TIMES = ("timestamp", "created_at", "create_time")
 _LONGEST_ROLE = 60
 _TITLE_LENGTH = 300
@@ -171,7 +172,7 @@ class _File:
         fields = as_object(value)
         role = string(fields.get("role")).strip()[:_LONGEST_ROLE]
         try:
-            parts = _parts(fields, self._tally) if role else []
+            parts = message_parts(fields, self._tally) if role else []
         except RecursionError:
             # Reading JSON goes deeper than writing it does.
             self._tally.note("message nested too deeply")
@@ -184,17 +185,17 @@ class _File:
         if time is None:
             self._tally.note("turn without a time: the file's last change is taken")
             time = self._modified_at
-        yield Turn(_ROLES.get(role, role), tuple(parts), self._name + suffix, time)
+        yield Turn(ROLES.get(role, role), tuple(parts), self._name + suffix, time)
 
 
-def _parts(fields: Object, tally: Tally) -> list[Part]:
-    """What a message says, in the order in which it came about: thoughts, text, calls."""
+def message_parts(fields: Object, tally: Tally, read: Callable[[object, Tally], list[Part]] = read_content) -> list[Part]:
+    """What a message says, in the order in which it came about: thoughts, text, calls. `read` reads its content."""
     content = fields.get("content")
-    if fields.get("role") in {"tool", "function"}:
+    if fields.get("role") in {"tool", "function"} and not _holds_results(content):
         return tool_result(content, fields.get("tool_call_id", fields.get("name")), tally) if "content" in fields else []
     thoughts = dict.fromkeys(string(fields.get(key)) for key in ("reasoning_content", "reasoning"))
     parts: list[Part] = [part for thought in thoughts for part in reasoning(thought)]
-    parts += read_content(content, tally)
+    parts += read(content, tally)
     for said in (fields.get("refusal"), as_object(fields.get("audio")).get("transcript")):
         parts += read_content(said, tally)
     calls = fields.get("tool_calls")
@@ -206,12 +207,18 @@ def _parts(fields: Object, tally: Tally) -> list[Part]:
     return parts
 
 
+def _holds_results(content: object) -> bool:
+    """Tells whether a tool's message lists results that say so themselves, each with its call, instead of what one call gave."""
+    kinds = [string(as_object(block).get("type")) for block in content] if isinstance(content, list) else []
+    return any(kind in {"tool-result", "tool_result", "dynamic-tool"} for kind in kinds)
+
+
 def _call(call: Object, tally: Tally) -> Iterator[Part]:
     function = as_object(call.get("function")) or as_object(call.get("custom")) or call
     if not string(function.get("name")):
         tally.note("tool call without a name")
         return
-    yield tool_call(function.get("name"), function.get("arguments", function.get("input")), call.get("id"))
+    yield tool_call(function.get("name"), function.get("arguments", function.get("input", function.get("args"))), call.get("id"))
 
 
 def _why_not(value: object, messages: list[object]) -> str:

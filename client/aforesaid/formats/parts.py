@@ -1,4 +1,6 @@
-"""Blocks of message content -> parts: the shapes of Anthropic's and of OpenAI's messages, which people also mix.
+"""Blocks of message content -> parts: the shapes of Anthropic's, of OpenAI's and of the AI SDK's messages, which people also mix.
+
+The AI SDK has two: those of its model messages (`tool-call`) and those of its UI messages (`tool-<name>`, `dynamic-tool`).
 
 Bytes of images and files are never taken, nor encrypted content. A block of a type that is not known here gives its `text` if it
 has one; otherwise it is noted.
@@ -15,6 +17,7 @@ from aforesaid.formats.values import Object, as_object, string
 from aforesaid.model import File, Part, Reasoning, Text, ToolCall, ToolResult
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9*][a-z0-9.+*-]{0,100}", re.IGNORECASE)
+_OF_BLOCKS = frozenset({"type", "text", "title", "url"})
 # Not `mimetypes`: its answers come from files of the machine, and a file is to read the same everywhere.
 _BY_SUFFIX = {
     "csv": "text/csv",
@@ -62,6 +65,14 @@ def read_block(block: object, tally: Tally) -> Iterator[Part]:
             yield tool_call(fields.get("name"), fields.get("input"), fields.get("id"))
         case _ if kind.endswith("tool_result"):
             yield from _tool_result(fields, tally)
+        case "tool-call":
+            yield tool_call(fields.get("toolName"), fields.get("input", fields.get("args")), fields.get("toolCallId"))
+        case "tool-result":
+            yield from _sdk_result(fields, tally)
+        case "dynamic-tool" | "tool-invocation":
+            yield from _ui_tool(as_object(fields.get("toolInvocation")) or fields, tally)
+        case _ if kind.startswith("tool-"):
+            yield from _ui_tool({"toolName": kind.removeprefix("tool-"), **fields}, tally)
         case _:
             yield from _unknown(kind, fields, tally)
 
@@ -87,7 +98,7 @@ def tool_result(content: object, call_id: object, tally: Tally, *, is_error: boo
     """A tool's answer: text as it is, a list by its texts joined by newlines and its images behind, any other JSON as written."""
     if content is None or isinstance(content, str):
         return [ToolResult(content or "", string(call_id), is_error=is_error)]
-    if not isinstance(content, list):
+    if not isinstance(content, list) or _is_data(content):
         return [ToolResult(written(content), string(call_id), is_json=True, is_error=is_error)]
     texts: list[str] = []
     files: list[Part] = []
@@ -98,9 +109,48 @@ def tool_result(content: object, call_id: object, tally: Tally, *, is_error: boo
     return [ToolResult("\n".join(texts), string(call_id), is_error=is_error), *files]
 
 
+def _is_data(content: list[object]) -> bool:
+    """Tells whether a list holds neither texts nor anything that could be a block."""
+    return bool(content) and not any(isinstance(block, str) or not _OF_BLOCKS.isdisjoint(as_object(block)) for block in content)
+
+
 def _tool_result(fields: Object, tally: Tally) -> list[Part]:
     content = fields.get("content", fields.get("output"))
     return tool_result(content, fields.get("tool_use_id"), tally, is_error=fields.get("is_error") is True)
+
+
+def _sdk_result(fields: Object, tally: Tally) -> list[Part]:
+    """The result of a call: `output` says itself of which kind its value is; `result`, of older versions, does not."""
+    output = as_object(fields.get("output"))
+    kind, failed = string(output.get("type")), fields.get("isError") is True
+    if "value" not in output and kind != "execution-denied":
+        return _answer(fields.get("output", fields.get("result")), fields, tally, failed=failed)
+    failed = failed or kind.startswith("error") or kind == "execution-denied"
+    value = output.get("value", output.get("reason"))
+    if kind.endswith("json"):
+        return [ToolResult(written(value), string(fields.get("toolCallId")), is_json=True, is_error=failed)]
+    return _answer(value, fields, tally, failed=failed)
+
+
+def _ui_tool(fields: Object, tally: Tally) -> Iterator[Part]:
+    """A tool as a chat shows it: the call and, where it has ended, what came of it, in one block."""
+    for key in ("input", "args", "rawInput"):
+        if key in fields:
+            yield tool_call(fields.get("toolName"), fields[key], fields.get("toolCallId"))
+            break
+    for key in ("output", "result"):
+        if key in fields:
+            yield from _answer(fields[key], fields, tally)
+            return
+    if "errorText" in fields:
+        yield from _answer(fields["errorText"], fields, tally, failed=True)
+
+
+def _answer(content: object, fields: Object, tally: Tally, *, failed: bool = False) -> list[Part]:
+    """A tool's answer: a list is one of blocks only where each says so."""
+    if isinstance(content, list) and not (content and all(string(as_object(block).get("type")) for block in content)):
+        return [ToolResult(written(content), string(fields.get("toolCallId")), is_json=True, is_error=failed)]
+    return tool_result(content, fields.get("toolCallId"), tally, is_error=failed)
 
 
 def _unknown(kind: str, fields: Object, tally: Tally) -> Iterator[Part]:
@@ -123,6 +173,8 @@ def read_file_block(kind: str, fields: Object) -> File:
     named = [
         string(source.get("media_type")),
         string(source.get("mime_type")),
+        string(source.get("mediaType")),
+        string(source.get("mimeType")),
         address[5:200] if address.startswith("data:") else "",
         _BY_SUFFIX.get(name.rpartition(".")[2].lower(), ""),
         f"audio/{string(source.get('format'))}" if kind == "input_audio" else "",
