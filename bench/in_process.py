@@ -24,8 +24,10 @@ class InProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._house.close()
 
-    def search(self, query: str, agent_id: str = "", *, limit: int = 20, newest: bool = False) -> int:
+    def search(self, query: str, agent_id: str = "", *, limit: int = 20, newest: bool = False, substring: bool = False) -> int:
         """Searches as a door does and says how many hits the page has: as the user, or as the agent named."""
         call = Call("SearchTranscripts", "bench", "bench", agent_id)
-        reply = self._house.core.searcher.search(call, SearchRequest(query=query, page=Page(limit), newest=newest))
+        reply = self._house.core.searcher.search(
+            call, SearchRequest(query=query, page=Page(limit), newest=newest, substring=substring)
+        )
         return len(reply.matches) + len(reply.near) + len(reply.partial)

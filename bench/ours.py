@@ -10,8 +10,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from itertools import groupby
 from pathlib import Path
@@ -35,6 +36,9 @@ MESSAGE_TURNS = 500
 READY_SECONDS = 60
 SETTLE_SECONDS = 3_600
 POLL_SECONDS = 0.05
+
+
+Parts = Callable[[CorpusTurn], list[Part]]
 
 
 class ServiceError(Exception):
@@ -108,10 +112,10 @@ class Service:
         """Gives the most memory that the service has held, in bytes."""
         return peak_memory(self.pid)
 
-    def import_turns(self, turns: Iterable[CorpusTurn]) -> ImportTurnsResponse:
-        """Sends turns in one ImportTurns call; raises ServiceError if some were left out."""
+    def import_turns(self, turns: Iterable[CorpusTurn], parts: Parts | None = None) -> ImportTurnsResponse:
+        """Sends turns in one ImportTurns call; raises ServiceError if some were left out. `parts` says what a turn is made of."""
         with ConversationServiceClientSync(self._url, send_compression=None) as client:
-            told = client.import_turns(import_requests(turns))
+            told = client.import_turns(import_requests(turns, parts or one_text))
         if told.skipped:
             first = told.skipped[0]
             raise ServiceError(f"{sum(skip.turns for skip in told.skipped)} turns were left out of the import: {first.reason}")
@@ -126,13 +130,27 @@ class Service:
             time.sleep(POLL_SECONDS)
 
     def search(
-        self, query: str, agent_id: str = "", *, of_agent: str = "", limit: int = 20, cursor: str = "", newest: bool = False
+        self,
+        query: str,
+        agent_id: str = "",
+        *,
+        of_agent: str = "",
+        limit: int = 20,
+        cursor: str = "",
+        newest: bool = False,
+        substring: bool = False,
+        part_kinds: Sequence[str] = (),
     ) -> Page:
-        """Asks for one page: as the user, or as the agent named; `of_agent` names whose turns, which is put on record."""
+        """Asks for one page: as the user, or as the agent named; `of_agent` names whose turns, which is put on record.
+
+        `part_kinds` are names of the wire, such as PART_KIND_TEXT.
+        """
         headers = {"Content-Type": "application/json"} | ({"X-Agent-Id": agent_id} if agent_id else {})
         pagination = {"limit": limit} | ({"cursor": cursor} if cursor else {})
         body = {"query": query, "pagination": pagination} | ({"agentId": of_agent} if of_agent else {})
         body |= {"order": "ORDER_NEWEST"} if newest else {}
+        body |= {"match": "MATCH_SUBSTRING"} if substring else {}
+        body |= {"partKinds": list(part_kinds)} if part_kinds else {}
         told = self._post(SEARCH_PATH, json.dumps(body), headers)
         return Page(
             matches=len(told.get("matches", ())),
@@ -142,12 +160,14 @@ class Service:
             turns_pending=int(told.get("freshness", {}).get("turnsPending", 0)),
         )
 
-    def count(self, query: str) -> int:
+    def count(self, query: str, *, substring: bool = False, part_kinds: Sequence[str] = ()) -> int:
         """Counts the matches of all pages."""
-        page = self.search(query, limit=100)
+        ask = partial(self.search, query, limit=100, substring=substring, part_kinds=part_kinds)
+        page = ask()
         total = page.matches
-        while page.next_page_token and page.matches:
-            page = self.search(query, limit=100, cursor=page.next_page_token)
+        # Near and partial hits may go on after the last match; letters may be looked for on a page in vain.
+        while page.next_page_token and (page.matches or substring):
+            page = ask(cursor=page.next_page_token)
             total += page.matches
         return total
 
@@ -182,7 +202,13 @@ class Service:
             self._process.wait()
 
 
-def import_requests(turns: Iterable[CorpusTurn]) -> Iterator[ImportTurnsRequest]:
+def one_text(turn: CorpusTurn) -> list[Part]:
+    """Makes a turn of a single text."""
+    said: Oneof[Literal["text"], str] = Oneof("text", turn.text)
+    return [Part(kind=said)]
+
+
+def import_requests(turns: Iterable[CorpusTurn], parts: Parts = one_text) -> Iterator[ImportTurnsRequest]:
     """Packs turns into the messages of an import; the first of each conversation names it and its agent."""
     for (agent_id, conversation_id), said in groupby(turns, key=lambda turn: (turn.agent_id, turn.conversation_id)):
         named = ImportTurnsRequest(
@@ -193,14 +219,13 @@ def import_requests(turns: Iterable[CorpusTurn]) -> Iterator[ImportTurnsRequest]
             if named.turns and (size + len(turn.text.encode()) > MESSAGE_BYTES or len(named.turns) == MESSAGE_TURNS):
                 yield named
                 named, size = ImportTurnsRequest(), 0
-            named.turns.append(wire_turn(turn))
+            named.turns.append(wire_turn(turn, parts))
             size += len(turn.text.encode())
         yield named
 
 
-def wire_turn(turn: CorpusTurn) -> Turn:
+def wire_turn(turn: CorpusTurn, parts: Parts = one_text) -> Turn:
     """Writes a turn as the wire wants it."""
     seconds, micros = divmod(turn.created_at, 1_000_000)
-    said: Oneof[Literal["text"], str] = Oneof("text", turn.text)
     time_said = Timestamp(seconds=seconds, nanos=micros * 1_000)
-    return Turn(turn_id=turn.turn_id, role=turn.role, parts=[Part(kind=said)], created_at=time_said)
+    return Turn(turn_id=turn.turn_id, role=turn.role, parts=parts(turn), created_at=time_said)

@@ -12,37 +12,24 @@ from __future__ import annotations
 import argparse
 import shutil
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from random import Random
 
 from bench import measuring, report
+from bench.comparing import Side, WrongCountError, measure, section
 from bench.corpus import Corpus
 from bench.fts5 import Fts5
 from bench.in_process import InProcess
 from bench.indexing import described, load, temporary_folder
-from bench.measuring import Clock, Cost
 from bench.ours import Service
-from bench.queries import BenchQuery, Kind, Known, known, queries
+from bench.queries import BenchQuery, Known, known, queries
 
 LIMIT = 20
 # The pages of a search that finds more than this take longer to walk than they are worth as a check.
 COUNTED_TURNS = 2_000
-
-Costs = Mapping[tuple[str, Kind], Sequence[Cost]]
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One that is asked: its name in the report, how it is asked (the number of hits comes back) and whose CPU time counts."""
-
-    name: str
-    search: Callable[[BenchQuery], int]
-    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,49 +40,12 @@ class Counter:
     count: Callable[[Known], int]
 
 
-class WrongCountError(Exception):
-    """A side does not find what is known to be there, so that timing it would say nothing."""
-
-
 def check(counters: Sequence[Counter], searches: Sequence[Known]) -> None:
     """Raises WrongCountError unless every side finds each planted text in exactly the turns that hold it."""
     for search in searches:
         for counter in counters:
             if search.turns <= COUNTED_TURNS and (found := counter.count(search)) != search.turns:
                 raise WrongCountError(f"{counter.name} finds {search.text} in {found} turns, but it stands in {search.turns}")
-
-
-def measure(sides: Sequence[Side], asked: Sequence[BenchQuery], rounds: int, random: Random) -> Costs:
-    """Asks every side every search, once to warm up and then `rounds` times, changing who comes first.
-
-    Raises WrongCountError when a search of words that stand in the corpus comes back empty.
-    """
-    costs: dict[tuple[str, Kind], list[Cost]] = defaultdict(list)
-    for side in sides:
-        for query in asked:
-            if not side.search(query):
-                raise WrongCountError(f"{side.name} finds nothing for {query.text}")
-    for round_number in range(rounds):
-        for place, query in enumerate(random.sample(asked, len(asked))):
-            first = (place + round_number) % len(sides)
-            for side in (*sides[first:], *sides[:first]):
-                costs[side.name, query.kind].append(measuring.timed(partial(side.search, query), side.clock))
-    return costs
-
-
-def section(title: str, costs: Costs, names: Sequence[str], base: str, facts: Mapping[str, str], now: datetime) -> str:
-    """Writes the costs of the sides named and how many times theirs the base's are, as a section of the results."""
-    head = ["search", *names, base, *(f"{base} ÷ {name}" for name in names)]
-    kinds = [kind for kind in Kind if (base, kind) in costs]
-    parts = [report.heading(title, now, facts)]
-    for what, taken in (("CPU", report.cpu), ("Wall", report.wall)):
-        rows = []
-        for kind in kinds:
-            theirs, ours = taken(costs[base, kind]), [taken(costs[name, kind]) for name in names]
-            times = [report.milliseconds(side) for side in (*ours, theirs)]
-            rows.append([kind.value, *times, *(report.ratio(theirs, side) for side in ours)])
-        parts.append(f"{what} time, milliseconds, median / 99th percentile:\n\n{report.table(head, rows)}")
-    return "\n\n".join(parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -127,12 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "versions": measuring.versions(),
             }
     *ours, theirs = (side.name for side in sides)
-    told = section(f"searches of {loaded.turns:,} turns", costs, ours, theirs, facts, datetime.now(UTC))
+    told = section(f"searches of {loaded.turns:,} turns", costs, ours, [theirs], facts, datetime.now(UTC))
     report.append(asked.results, "Searches: aforesaid and SQLite FTS5", told)
     print(told)
 
 
-def over_http(service: Service) -> Side:
+def over_http(service: Service) -> Side[BenchQuery]:
     """Makes the service a side."""
     return Side(
         "aforesaid",
@@ -141,14 +91,14 @@ def over_http(service: Service) -> Side:
     )
 
 
-def in_process(core: InProcess) -> Side:
+def in_process(core: InProcess) -> Side[BenchQuery]:
     """Makes the core a side; whatever threads it uses count."""
     return Side(
         "its core", lambda query: core.search(query.text, query.agent_id, limit=LIMIT, newest=query.newest), time.process_time_ns
     )
 
 
-def in_fts5(fts5: Fts5) -> Side:
+def in_fts5(fts5: Fts5) -> Side[BenchQuery]:
     """Makes FTS5 a side; it works in the thread that asks, and those of the core beside it do not count."""
     return Side("FTS5", lambda query: len(fts5.search(query.expression, LIMIT, newest=query.newest)), time.thread_time_ns)
 

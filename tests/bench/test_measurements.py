@@ -1,4 +1,4 @@
-"""Both measurements run from start to end against the service of this checkout, small, and leave their section behind."""
+"""The measurements run from start to end against the service of this checkout, small, and leave their section behind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench import indexing, searching
+from bench import indexing, kinds, searching, storing, substring
 from bench.corpus import Corpus
+from bench.grep import installed
+from bench.letters import Kind as LettersKind
 from bench.ours import Service, ServiceError
 from bench.queries import Kind
+from scripts.postgresql import Cluster
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +47,58 @@ def test_taking_in_is_compared(tmp_path: Path) -> None:
     peak = re.search(r"peak memory of the service: ([\d,]+) MB", told)
     assert peak
     assert 30 < int(peak[1].replace(",", "")) < 1_000
+
+
+def test_letters_are_compared(tmp_path: Path) -> None:
+    results = tmp_path / "substring.md"
+    substring.main(["--turns", "400", "--queries", "1", "--rounds", "1", "--results", str(results)])
+    told = results.read_text(encoding="utf-8")
+    program = "ripgrep" if installed() == "rg" else "grep"
+    assert f"| search | aforesaid | its core | FTS5 trigrams | {program} |" in told
+    cells = r" \| ".join([r"[\d.e+-]+ / [\d.e+-]+"] * 8)
+    for kind in LettersKind:
+        assert len(re.findall(rf"^\| {re.escape(kind.value)} \| {cells} \|$", told, re.MULTILINE)) == 2, kind
+    assert re.search(r"^- taken in: CPU [\d.]+ s \(all of aforesaid\) and [\d.]+ s", told, re.MULTILINE)
+    assert [file.name for file in tmp_path.iterdir()] == ["substring.md"]
+
+
+def test_kinds_of_parts_are_compared(tmp_path: Path) -> None:
+    results = tmp_path / "kinds.md"
+    kinds.main(["--turns", "400", "--queries", "1", "--rounds", "1", "--results", str(results)])
+    told = results.read_text(encoding="utf-8")
+    share = re.search(r"^- of two kinds: \d+ turns, (\d+)%$", told, re.MULTILINE)
+    assert share
+    assert 10 < int(share[1]) < 40
+    head = r"^\| search \| any kind \| any kind, of turns of one kind \| text \| calls and results \|"
+    assert len(re.findall(head, told, re.MULTILINE)) == 2
+    for row in ("CPU, s", "wall time, s", "index on disk, MB", "index over text"):
+        assert re.search(rf"^\| {row} \| [\d.,e+]+ \| [\d.,e+]+ \| [\d.e+-]+ \|$", told, re.MULTILINE), row
+
+
+def test_the_pieces_of_a_turn_are_its_text() -> None:
+    for turn in Corpus(1, 300):
+        pieces = kinds.pieces(turn)
+        assert " ".join(text for _, text in pieces) == turn.text
+        assert len({kind for kind, _ in pieces}) == len(pieces)
+
+
+def test_stores_are_compared(tmp_path: Path, postgres_cluster: Cluster) -> None:
+    del postgres_cluster  # where there is none, nothing can be measured
+    results = tmp_path / "storing.md"
+    storing.main(["--turns", "150", "--appends", "8", "--queries", "1", "--rounds", "1", "--results", str(results)])
+    told = results.read_text(encoding="utf-8")
+    assert "|  | SQLite | PostgreSQL | PostgreSQL ÷ SQLite |" in told
+    for row in ("turns imported a second", "turns appended a second, 8 writers", "bare commits a second, 1 writer"):
+        assert re.search(rf"^\| {row} \| [\d.,e+]+ \| [\d.,e+]+ \| [\d.e+-]+ \|$", told, re.MULTILINE), row
+    for row in (
+        "a turn appended",
+        "the end of the log asked for",
+        "a search for a common word",
+        "a turn found that was just written",
+    ):
+        cells = r" \| ".join([r"[\d.e+-]+ / [\d.e+-]+"] * 3)
+        assert re.search(rf"^\| {row}: wall, ms \| {cells} \|$", told, re.MULTILINE), row
+    assert re.search(r"^\| the same on another node: wall, ms \|  \| [\d.e+-]+ / [\d.e+-]+ \|  \|$", told, re.MULTILINE)
 
 
 def test_a_service_that_cannot_start_tells_why(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from random import Random
 import pytest
 
 from bench import measuring, report
+from bench.comparing import Side, WrongCountError, measure, section
 from bench.corpus import Corpus
 from bench.indexing import Loaded, batches
 from bench.indexing import section as indexing_section
 from bench.measuring import Cost, percentile
 from bench.ours import MESSAGE_BYTES, MESSAGE_TURNS, import_requests
 from bench.queries import BenchQuery, Kind
-from bench.searching import Side, WrongCountError, measure, section
 
 DAY = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -105,7 +105,7 @@ class Stopwatch:
         self.time = 0
         self.order: list[str] = []
 
-    def side(self, name: str, costs: Iterator[int], hits: int = 1) -> Side:
+    def side(self, name: str, costs: Iterator[int], hits: int = 1) -> Side[BenchQuery]:
         def search(query: BenchQuery) -> int:
             self.order.append(name)
             self.time += next(costs)
@@ -136,11 +136,19 @@ def test_a_search_that_finds_nothing_is_not_timed() -> None:
         measure([watch.side("a", repeated(1), hits=0)], [BenchQuery(Kind.PHRASE, "word", "")], 1, Random(1))
 
 
+def test_a_search_that_must_find_nothing_finds_nothing() -> None:
+    watch = Stopwatch()
+    asked = [BenchQuery(Kind.PHRASE, "gone", "")]
+    assert measure([watch.side("a", repeated(1), hits=0)], asked, 2, Random(1), lambda _: False).keys() == {("a", Kind.PHRASE)}
+    with pytest.raises(WrongCountError, match="a finds 7 for gone"):
+        measure([watch.side("a", repeated(1), hits=7)], asked, 1, Random(1), lambda _: False)
+
+
 def test_a_report_of_searches_gives_medians_tails_and_ratios() -> None:
     ours = [Cost(cpu, 2 * cpu) for cpu in (1_000_000, 2_000_000, 4_000_000)]
     theirs = [Cost(cpu, cpu) for cpu in (20_000_000, 30_000_000, 1_000_000_000)]
     costs = {("ours", Kind.PHRASE): ours, ("FTS5", Kind.PHRASE): theirs}
-    told = section("searches of 7 turns", costs, ["ours"], "FTS5", {"corpus": "small"}, DAY)
+    told = section("searches of 7 turns", costs, ["ours"], ["FTS5"], {"corpus": "small"}, DAY)
     assert told.startswith("## 2026-03-04: searches of 7 turns\n\n- corpus: small\n\nCPU time")
     assert "| phrase | 2 / 4 | 30 / 1e+03 | 15 / 250 |" in told
     assert "| phrase | 4 / 8 | 30 / 1e+03 | 7.5 / 125 |" in told

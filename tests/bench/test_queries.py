@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.comparing import WrongCountError
 from bench.corpus import PLANTED_PHRASE, Corpus, CorpusTurn
 from bench.fts5 import Fts5, all_words, any_word, of_agent, phrase
 from bench.measuring import ROOT
 from bench.queries import BIGGEST_AGENTS, BenchQuery, Kind, known, plain_stretches, plain_words, queries
-from bench.searching import Counter, WrongCountError, check
+from bench.searching import Counter, check
 
 TURNS = 4_000
 CORPUS = Corpus(5, TURNS)
