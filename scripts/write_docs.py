@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from aforesaid._config import SETTINGS
@@ -27,7 +28,10 @@ BEGIN, END = "<!-- metrics: written by `make docs` -->", "<!-- end of metrics --
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Where it listens", ("host", "port", "grpc_port", "allowed_hosts", "allowed_origins")),
     ("Who may call, and read", ("auth", "tls_certificate", "tls_key", "allow_plaintext", "readers")),
-    ("What is kept and searched", ("data", "language", "index_reasoning", "index_system", "search_tools", "audit_query_text")),
+    (
+        "What is kept and searched",
+        ("data", "store", "language", "index_reasoning", "index_system", "search_tools", "audit_query_text"),
+    ),
     ("Limits", ("max_request_bytes", "max_calls", "patience_seconds", "drain_seconds")),
     ("What is seen from outside", ("log_level", "log_format", "metrics_port", "metrics_host", "tracing")),
 )
@@ -118,7 +122,14 @@ def _value(name: str, field: FieldInfo) -> str:
     return " or ".join(f"`{kind}`" for kind in kinds)
 
 
-_VALUES: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
+_VALUES: dict[Any, str] = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Path: "path",
+    SecretStr: "address",
+}
 
 
 def _client_setting(setting: Any) -> tuple[str, ...]:

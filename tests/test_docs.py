@@ -283,9 +283,10 @@ def test_marked_programs_do_what_the_page_says(example: Example, written_server:
     assert disagreement(example.output, done.stdout.replace(written_server.url, DEFAULT_URL)) == ""
 
 
-def test_every_program_of_the_page_about_python_is_checked() -> None:
-    blocks = [fence for fence in FENCE.finditer((ROOT / "docs" / "python.md").read_text("utf-8")) if fence["kind"] == "python"]
-    assert len(blocks) == sum(example.page == "docs/python.md" for example in PROGRAMS_OF_PAGES) > 0
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/transcript-index.md"])
+def test_every_program_of_a_page_about_python_is_checked(page: str) -> None:
+    blocks = [fence for fence in FENCE.finditer((ROOT / page).read_text("utf-8")) if fence["kind"] == "python"]
+    assert len(blocks) == sum(example.page == page for example in PROGRAMS_OF_PAGES) > 0
 
 
 def test_programs_of_pages_are_typed(tmp_path: Path) -> None:

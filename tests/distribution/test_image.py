@@ -62,5 +62,6 @@ def test_its_install_steps_work_in_an_empty_environment(tmp_path: Path) -> None:
     assert ran == 2
     shutil.rmtree(source)  # nothing of the installed thing may need it
     assert told(made / "bin" / "aforesaid-server", "--version", env=env).startswith("aforesaid-server ")
+    told(made / "bin" / "python", "-c", "import psycopg", env=env)  # it can serve a store in PostgreSQL
     where = "import aforesaid, aforesaid_server, json; print(json.dumps([aforesaid.__file__, aforesaid_server.__file__]))"
     assert all(path.startswith(str(made)) for path in json.loads(told(made / "bin" / "python", "-c", where, env=env)))

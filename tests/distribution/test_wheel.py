@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
         served.communicate()
     assert served.returncode == 0, served.returncode
 """
-SERVER_ONLY = ("alembic", "grpcio", "pydantic", "sqlalchemy", "starlette", "tantivy", "uvicorn")
+SERVER_ONLY = ("alembic", "grpcio", "psycopg", "pydantic", "sqlalchemy", "starlette", "tantivy", "uvicorn")
 
 
 def names(requirements: list[str]) -> set[str]:
@@ -97,6 +97,11 @@ def test_pipx_installs_the_whole(wheel: Path, tmp_path: Path) -> None:
         assert told(tmp_path / "bin" / program, "--version", env=env) == f"{program} {version('aforesaid')}\n"
     found = json.loads(told(sys.executable, "-c", SMOKE, tmp_path / "bin", EXAMPLES, env=env))
     assert found["matches"][0]["agentId"] == "shop-implementer"
+    elsewhere = run(tmp_path / "bin" / "aforesaid-server", "token", "list", "--store", "postgresql://u:hunter2@h/d", env=env)
+    assert (elsewhere.returncode, elsewhere.stdout) == (2, "")
+    needed = "a store in PostgreSQL needs what the extra [postgresql] installs: pip install 'aforesaid[postgresql]'"
+    assert elsewhere.stderr.startswith(f"aforesaid-server: {needed}")
+    assert "hunter2" not in elsewhere.stderr
 
 
 @pytest.mark.parametrize("python_version", ["3.11", "3.12", "3.13"])
