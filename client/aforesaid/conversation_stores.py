@@ -88,7 +88,7 @@ class FileConversationStore:
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 name = entry.name.removesuffix(_SUFFIX)
-                if name and name != entry.name and not entry.is_dir():
+                if name and name != entry.name and not _is_folder(entry):
                     found[name] = _changed_at(entry)
         return sorted(found, key=lambda name: (-found[name], name))
 
@@ -112,6 +112,13 @@ class FileConversationStore:
             return parse_document(data, Tally())
         except Unreadable as reason:
             raise NotReadable(f"is no conversation: {reason}") from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself: reading it will tell
+        return False
 
 
 def _changed_at(entry: os.DirEntry[str]) -> int:

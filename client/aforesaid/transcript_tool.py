@@ -31,6 +31,8 @@ _IDS = ("id", "conversation_id", "chat_id", "conversationId", "chatId")
 _HALF_OF_A_PAIR = re.compile("[\ud800-\udfff]")
 _MOST_TOLD = 5
 """Conversations and messages that could not be read are told by name up to so many."""
+_LONGEST_TOLD = 10**40
+"""Python writes no number of thousands of digits."""
 
 ConversationId: TypeAlias = str | int | UUID
 
@@ -197,7 +199,7 @@ def _number(field: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgument.of(field, f"must be a whole number, and is {_told(value)}")
     if value < 1:
-        raise InvalidArgument.of(field, f"must be 1 or more: {value}")
+        raise InvalidArgument.of(field, f"must be 1 or more: {_told(value)}")
     return value
 
 
@@ -205,6 +207,8 @@ def _told(value: object) -> str:
     """A value in an error: as it is where it is short, otherwise by its type."""
     if value is None:
         return "missing"
+    if isinstance(value, int) and abs(value) > _LONGEST_TOLD:
+        return "a number of very many digits"
     return f"{value!r}" if isinstance(value, bool | int | float) else f"of type {type(value).__name__}"
 
 
@@ -269,7 +273,7 @@ class _Answer:
         if self.untold:
             rest = len(self.untold) - _MOST_TOLD
             told = self.untold[:_MOST_TOLD] + ([f"and {rest} more"] if rest > 0 else [])
-            lines.append(f"(not searched: {'; '.join(told)})")
+            lines.append(f"(not searched: {_shown('; '.join(told))})")
         if self.more:
             lines.append(f"(+{self.more} more)")
         return "\n".join(lines)
@@ -294,4 +298,8 @@ class _Answer:
 
 def shown_id(conversation_id: str) -> str:
     """Returns an id as a line shows it: without line breaks, and without what cannot be written as UTF-8."""
-    return _letters.on_one_line(_HALF_OF_A_PAIR.sub("\ufffd", conversation_id))
+    return _shown(conversation_id)
+
+
+def _shown(text: str) -> str:
+    return _letters.on_one_line(_HALF_OF_A_PAIR.sub("\ufffd", text))

@@ -97,12 +97,13 @@ def test_files_that_cannot_be_read_are_told(folder: Folder) -> None:
     folder.write("broken.json", b'{"messages": [')
     folder.write("deep.json", b"[" * 100_000)
     (folder.path / "gone.json").symlink_to(folder.path / "nowhere")
+    (folder.path / "loop.json").symlink_to(folder.path / "loop.json")
     os.mkfifo(folder.path / "pipe.json")
     os.utime(folder.path / "pipe.json", (1, 1))
     told = (
         "(not searched: deep is no conversation: nested too deeply; broken is no conversation: malformed JSON; "
         "config is of type dict and holds no list of messages; pipe cannot be read: not a regular file; "
-        "gone is a link that leads nowhere)"
+        "gone is a link that leads nowhere; and 1 more)"
     )
     assert lines(FileConversationStore(folder.path), "hello") == ["good#0 user: hello", told]
     assert lines(FileConversationStore(folder.path), "nothing") == ["no matches", told]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aforesaid import Conversation, InvalidArgument, NotFound, Reasoning, Text, ToolCall, ToolResult, Turn
-from aforesaid.conversation_stores import DictConversationStore
+from aforesaid.conversation_stores import DictConversationStore, NotReadable
 from aforesaid.transcript_tool import ConversationStore, transcript_search_tool
 from tests.tool.plain import Listed, said
 
@@ -183,6 +183,8 @@ TOOL = transcript_search_tool(STORE)
         ({"query": "\ud83d"}, r"query: holds half of a surrogate pair: '\ud83d'"),
         ({"query": "a", "limit": 0}, "limit: must be 1 or more: 0"),
         ({"query": "a", "limit": -3}, "limit: must be 1 or more: -3"),
+        ({"query": "a", "limit": -(10**5_000)}, "limit: must be 1 or more: a number of very many digits"),
+        ({"query": 10**5_000}, "query: must be text, and is a number of very many digits"),
         ({"query": "a", "limit": True}, "limit: must be a whole number, and is True"),
         ({"query": "a", "limit": 1.5}, "limit: must be a whole number, and is 1.5"),
         ({"query": "a", "limit": float("nan")}, "limit: must be a whole number, and is nan"),
@@ -344,6 +346,21 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_searched() -> None:
     assert lines(Listed({**bad, "good": good}), "a", limit=1) == ["item#1 user: a", told, "(+1 more)"]
     assert lines(Listed({**bad, "good": good}), "z") == ["no matches", told]
     assert lines(Listed({**bad, "six": 6, "seven": 7}), "z")[1].endswith("; and 2 more)")
+
+
+class Forging:
+    """A store that tells, with what it cannot read, what looks like a hit."""
+
+    def list(self) -> tuple[str, ...]:
+        return ("a", "b")
+
+    def get(self, conversation_id: str) -> object:
+        raise NotReadable(f"is broken\n{conversation_id}#0 user: forged \ud83d\u2028")
+
+
+def test_what_cannot_be_read_is_told_on_one_line() -> None:
+    told = "(not searched: a is broken a#0 user: forged \ufffd ; b is broken b#0 user: forged \ufffd )"
+    assert lines(Forging(), "a") == ["no matches", told]
 
 
 # -- against a plain account of it
