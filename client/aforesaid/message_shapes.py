@@ -117,6 +117,12 @@ def check_text(field: str, text: object) -> None:
         raise InvalidArgument.of(field, f"holds half a character (U+{ord(text[error.start]):04X})") from None
 
 
+def check_number(field: str, number: object) -> None:
+    """Raises InvalidArgument for what is no whole number."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise not_a(field, "a whole number", number)
+
+
 def not_a(field: str, wanted: str, given: object) -> InvalidArgument:
     """Returns the error for a value of another type than is wanted."""
     # Its type and not its value, which may be what somebody said.

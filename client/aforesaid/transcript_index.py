@@ -41,7 +41,7 @@ from aforesaid.chat_records import (
     scope_of,
 )
 from aforesaid.context_source import Candidate, Candidates, ContextSource, context_source
-from aforesaid.message_shapes import ChatMessage, check_text, message_of_turn
+from aforesaid.message_shapes import ChatMessage, check_number, check_text, message_of_turn
 from aforesaid.model import SourceRef
 from aforesaid.ui_messages import ui_messages
 
@@ -263,6 +263,8 @@ class TranscriptIndex:
         with a hit, up to 10.
         """
         check_text("query", query)
+        check_number("limit", limit)
+        check_number("around", around)
         if limit < 1:
             raise InvalidArgument.of("limit", f"{limit} is less than 1")
         only = None if chat_ids is None else check_ids("chat_ids", chat_ids)
@@ -390,6 +392,8 @@ def _path(field: str, given: object) -> str:
         raise InvalidArgument.of(field, f"must be a path, and is of type {type(given).__name__}")
     if not path:
         raise InvalidArgument.of(field, "is empty")
+    if "\0" in path:
+        raise InvalidArgument.of(field, "holds a zero byte")
     return path
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import threading
 import time
@@ -142,6 +143,7 @@ class Service:
         self._thread = threading.Thread(target=self._loop.run_forever, name="aforesaid", daemon=True)
         self._closing = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
         self._thread.start()
         self._opened = opened.pop_all()
 
@@ -166,6 +168,9 @@ class Service:
 
     def execute_sync(self, request: SyncRequest) -> SyncResponse:
         """Answers one request."""
+        if os.getpid() != self._process:  # threads stay behind when a process forks: nobody would answer
+            problem = f"was opened by process {self._process}, and cannot be used by one forked off it: open one there"
+            raise ConnectError(Code.FAILED_PRECONDITION, f"index: {problem}")
         content = request.content
         exchange = Exchange(self._app, request, content if isinstance(content, bytes) else b"".join(content))
         with self._closing:
@@ -182,7 +187,9 @@ class Service:
             raise
 
     def close(self) -> None:
-        """Takes no more calls, waits for those in flight, and closes what was opened."""
+        """Takes no more calls, waits for those in flight, and closes what was opened. Does nothing in a forked process."""
+        if os.getpid() != self._process:
+            return
         with self._closing:
             if self._closed:
                 return

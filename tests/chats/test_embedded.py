@@ -105,6 +105,29 @@ def test_what_a_process_that_died_had_written_is_there(tmp_path: Path) -> None:
         assert texts(index, "zebra") == ["zebra"]
 
 
+FORK = """
+    import warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer ones of Python warn of forks beside threads
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        try:
+            index.search({}, "zebra")
+        except AforesaidError as error:
+            print(type(error).__name__, "forked" in str(error), flush=True)
+        index.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    print(len(index.search({}, "zebra")))
+"""
+
+
+@pytest.mark.parametrize("opened", ['open("chats")', "in_memory()"])
+def test_a_forked_process_is_told_to_open_its_own(opened: str, tmp_path: Path) -> None:
+    done = ran(tmp_path, opened, f"from aforesaid import AforesaidError{FORK}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 1\nFailedPrecondition True\n1\n", "")
+
+
 def test_nothing_is_printed_and_nothing_is_left_open(tmp_path: Path) -> None:
     done = ran(tmp_path, 'open("chats")')
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 1\n", "")
@@ -116,6 +139,7 @@ def test_nothing_is_printed_and_nothing_is_left_open(tmp_path: Path) -> None:
         ("", {}, "path_or_url: is empty"),
         (b"chats", {}, "path_or_url: must be a path, and is of type bytes"),
         (None, {}, "path_or_url: must be a path, and is of type NoneType"),
+        ("a\0b", {}, "path_or_url: holds a zero byte"),
         ("postgresql://host/db", {"data": ""}, "data: is empty"),
         ("postgresql://host/db", {"data": 7}, "data: must be a path, and is of type int"),
         ("mysql://user:secret@host/db", {}, "path_or_url: is neither a folder nor postgresql://: mysql://…"),

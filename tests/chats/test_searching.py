@@ -88,6 +88,9 @@ def test_the_limit(index: TranscriptIndex, scope: Scope) -> None:
     [
         ({"limit": 0}, "limit: 0 is less than 1"),
         ({"limit": -1}, "limit: -1 is less than 1"),
+        ({"limit": "3"}, "limit: must be a whole number, and is of type str"),
+        ({"limit": True}, "limit: must be a whole number, and is of type bool"),
+        ({"around": 1.0}, "around: must be a whole number, and is of type float"),
         ({"around": 11}, "around: 11 is more than 10"),
         ({"around": -1}, "around: -1 is less than 0"),
         ({"chat_ids": "c"}, "chat_ids: must be a list of ids, and is of type str"),
