@@ -30,8 +30,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where MATCH_SUBSTRING goes on in a conversation: between the last turns that it looked at and the next ones. By their numbers,
-    up to 8 on each side, the place is known again where turns were put before it, rewritten or taken away.
+    """Where MATCH_SUBSTRING goes on in a conversation: between the last turns that it looked at and the next ones. By their
+    numbers, up to 8 on each side, the place is known again where turns were put before it, rewritten or taken away.
     """
 
     conversation_pk: int
