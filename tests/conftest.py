@@ -24,6 +24,9 @@ from scripts.fetch_validate_proto import TARGET as VALIDATE_PROTO
 from scripts.postgresql import Cluster, NoPostgreSQL, cluster
 from scripts.running_server import EXAMPLES, ROOT, RunningServer, start
 
+# gRPC's own clean-up after a fork gets in the way of programs that are started as another user, which Python forks for.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 # Two shared cores: a slow example says nothing about the code. Failures are printed so that they can be run again elsewhere.
 settings.register_profile("aforesaid", deadline=None, print_blob=True)
 settings.load_profile("aforesaid")

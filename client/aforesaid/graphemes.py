@@ -24,10 +24,14 @@ def cluster_at(text: str, place: int) -> tuple[int, int]:
     farthest = max(0, place - _FARTHEST)
     while at > farthest and not (_PLAIN.match(text, at - 1) and _PLAIN.match(text, at)):
         at -= 1
-    for found in _CLUSTER.finditer(text, at):
-        if found.end() > place:
-            return (place, place) if found.start() == place else found.span()
-    return place, place
+    stop = place + _FARTHEST
+    while True:
+        # A piece of its own: in a run of flags each cluster looks back to where the text begins.
+        piece = text[at:stop]
+        begin, end = next(found.span() for found in _CLUSTER.finditer(piece) if at + found.end() > place)
+        if end < len(piece) or stop >= len(text):
+            return (place, place) if at + begin == place else (at + begin, at + end)
+        stop += stop - at
 
 
 def cluster_bounds(text: str) -> list[int]:

@@ -70,3 +70,17 @@ def test_a_place_is_judged_as_in_the_whole_text(text: str) -> None:
 def test_a_place_in_a_long_text_is_found_at_once() -> None:
     text = "x" * 5_000_000 + "👨\u200d👩\u200d👧" + "y" * 10
     assert cluster_at(text, 5_000_002) == (5_000_000, 5_000_005)
+
+
+def test_a_place_behind_many_flags_is_found_at_once() -> None:
+    """To count them all for each that is passed would take hours."""
+    text = "🇩🇪" * 3_000_000 + "y"
+    assert cluster_at(text, 6_000_000) == (6_000_000, 6_000_000)
+    assert cluster_at(text, 5_999_999) == (5_999_998, 6_000_000)
+
+
+@pytest.mark.parametrize("marks", [900, 1_000, 1_001, 5_000, 300_000])
+def test_a_cluster_may_be_long(marks: int) -> None:
+    text = "xa" + "\u0301" * marks + "y"
+    assert cluster_at(text, 2) == (1, marks + 2)
+    assert cluster_at(text, marks + 2) == (marks + 2, marks + 2)
