@@ -321,6 +321,16 @@ def test_a_database_that_can_hold_no_store(own_cluster: Cluster) -> None:
         open_postgres(own_cluster.url("locked"))
 
 
+def test_a_user_that_may_only_read(own_cluster: Cluster) -> None:
+    name = own_cluster.new()
+    with closing(open_postgres(own_cluster.url(name))) as store:
+        append(store, "x")
+    own_cluster.run(sql.SQL("CREATE ROLE reader LOGIN PASSWORD 'pw'"))
+    own_cluster.run(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"), name)
+    with pytest.raises(FailedPrecondition, match=rf"^the user of the address may not write in the database {name} at"):
+        open_postgres(f"postgresql://reader:pw@127.0.0.1:{own_cluster.port}/{name}")
+
+
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StartError, match=r"needs what the extra \[postgresql\] installs: pip install 'aforesaid\[postgresql\]'"):

@@ -38,6 +38,7 @@ OLDEST = 14
 _NEW = "new"
 _WRITERS = 0x61666F7265736169  # the key of the lock at which they stand, "aforesai": one in each database
 _IDLE_SECONDS = 60  # after which the server ends a transaction of a process that hangs, and lets the next one write
+_MAY_WRITE = "SELECT has_table_privilege('turns', 'INSERT') AND has_table_privilege('log', 'UPDATE')"
 _SILENT_SECONDS = 30  # after which a connection is given up whose other end does not even confirm what it was sent
 
 
@@ -75,8 +76,13 @@ def _check(connection: Connection, place: str, create: bool) -> None:
     encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
         raise FailedPrecondition(f"{place} has the encoding {encoding}: make one with ENCODING 'UTF8'")
-    if not create and not made(connection):
-        raise FailedPrecondition(f"there is no store in {place}")
+    if not made(connection):
+        if not create:
+            raise FailedPrecondition(f"there is no store in {place}")
+    elif not connection.exec_driver_sql(_MAY_WRITE).scalar_one():
+        raise FailedPrecondition(
+            f"the user of the address may not write in {place}: the tables' owner, or one with its rights, may"
+        )
 
 
 # -- addresses
