@@ -21,7 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -257,16 +257,26 @@ def test_marked_examples_do_what_the_page_says(example: Example, example_server:
 
 
 @pytest.fixture(scope="module")
-def written_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that holds examples/ and what programs write."""
-    folder = tmp_path_factory.mktemp("programs")
-    running = start(folder / "data", imports=[EXAMPLES], log=folder / "server.log")
-    yield running
-    end(running)
+def written_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RunningServer]]:
+    """Gives each page a server of its own, which holds examples/ and what the programs of that page write."""
+    servers: dict[str, RunningServer] = {}
+
+    def of_page(page: str) -> RunningServer:
+        if page not in servers:
+            folder = tmp_path_factory.mktemp("programs")
+            servers[page] = start(folder / "data", imports=[EXAMPLES], log=folder / "server.log")
+        return servers[page]
+
+    yield of_page
+    for running in servers.values():
+        end(running)
 
 
 @pytest.mark.parametrize("example", PROGRAMS_OF_PAGES, ids=str)
-def test_marked_programs_do_what_the_page_says(example: Example, written_server: RunningServer, tmp_path: Path) -> None:
+def test_marked_programs_do_what_the_page_says(
+    example: Example, written_servers: Callable[[str], RunningServer], tmp_path: Path
+) -> None:
+    written_server = written_servers(example.page)
     program = tmp_path / "program.py"
     program.write_text(example.command.replace(DEFAULT_URL, written_server.url), "utf-8")
     done = subprocess.run(
