@@ -7,11 +7,12 @@ in 6.7 ms against 10. A read that got no answer is tried again as `_retries.py` 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
@@ -43,6 +44,7 @@ STREAM_SECONDS = 600.0
 # Calls beyond these wait for their turn: a thousand tasks at once are not a thousand connections. Counted here, for the transport's
 # own limit let through 200 calls at once where it was 4.
 CONNECTIONS = 16
+EXIT_SECONDS = 0.05
 
 
 class Send(Protocol[Reply_co]):
@@ -152,6 +154,7 @@ class AsyncWire(_Caller):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__(config, retries)
+        _wait_at_exit()
         self._sleep = sleep
         self._connections = _count(connections)
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -199,6 +202,15 @@ class AsyncWire(_Caller):
                     except ConnectError as error:
                         pause = self._pause_after(error, answer, attempts)
             await self._sleep(pause)
+
+
+@cache
+def _wait_at_exit() -> None:
+    """Has this process wait for a moment before it ends. A thread of pyqwest hands over a reply first and lets go of Python's
+    objects then; where the interpreter has begun to end by that time, the process aborts: 12 of 140 short programs did, of 80 that
+    waited 50 ms none.
+    """
+    atexit.register(time.sleep, EXIT_SECONDS)
 
 
 async def _awaited(messages: Iterable[Request]) -> AsyncIterator[Request]:
